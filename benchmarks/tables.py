@@ -27,6 +27,7 @@ from benchmarks.speed.serving import table as serving_table
 from benchmarks.speed.speed_tables import checkpointing_table, comparison_table
 from benchmarks.statistics.calibration import calibration_table
 from benchmarks.statistics.coverage import MISSED, coverage_table
+from benchmarks.statistics.tuning import choice_table, interval_table
 from metasearch.errors import ConfigError, nearest
 from metasearch.runs.markdown import markdown
 
@@ -174,6 +175,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "rates": lambda: rates_table(small_study()),
     "maml-changes": lambda: changes_table(small_study("maml")),
     "calibration": lambda: calibration_table(rows_of("calibration")),
+    "tuning": lambda: choice_table(rows_of("tuning")),
+    "tuning-intervals": lambda: interval_table(rows_of("tuning")),
     "short-calibration": lambda: short(
         calibration_table(rows_of("calibration")), NULLS, "main", "these models", "t-test over fold × language",
         rows=DESIGNS, left=1,

@@ -5,6 +5,15 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+
+def _require_name(value: str) -> str:
+    if not value.strip():
+        raise ValueError("expected a name")  # as a path, no text is the present folder
+    return value
+
+
+Name = Annotated[str, AfterValidator(_require_name)]
+"""A name or a path, which is not empty."""
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Length = Annotated[int, Field(ge=3)]  # a word between two special tokens

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, get_args
 
-from metasearch.config.base import Flag, Positive, Seed, Settings
+from metasearch.config.base import Flag, Name, Positive, Seed, Settings
 from metasearch.config.distillation import Distillation, RoleName, Stage
 from metasearch.config.run import ComputeConfig, Folders
 
@@ -12,11 +12,11 @@ TargetType = Literal["fp32", "fp16"]
 class RolesConfig(Settings):
     """The encoders of a distillation."""
 
-    teacher: Annotated[str | None, Flag(metavar="ENCODER", complete="encoders")] = None
+    teacher: Annotated[Name | None, Flag(metavar="ENCODER", complete="encoders")] = None
     """Frozen encoder that knows the pivot language."""
-    assistant: Annotated[str | None, Flag(metavar="ENCODER", complete="encoders")] = None
+    assistant: Annotated[Name | None, Flag(metavar="ENCODER", complete="encoders")] = None
     """Encoder of full size from which the student is built."""
-    student: Annotated[str | None, Flag(metavar="ENCODER", complete="encoders")] = None
+    student: Annotated[Name | None, Flag(metavar="ENCODER", complete="encoders")] = None
     """Encoder to train, if it is not built from the assistant."""
     trust_remote_code: bool = False
     """Run Python code that comes with an encoder."""

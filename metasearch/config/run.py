@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationInfo
 
 from metasearch.config import yaml
-from metasearch.config.base import Count, Flag, NonNegative, Positive, Seed, Settings
+from metasearch.config.base import Count, Flag, Name, NonNegative, Positive, Seed, Settings
 from metasearch.config.index import RerankSettings
 from metasearch.config.languages import Language
 from metasearch.config.library import Library
@@ -65,7 +65,7 @@ class DataConfig(TaskConfig):
 class EncoderConfig(Settings):
     """An encoder, and how its checkpoint is read."""
 
-    name: Annotated[str, Flag(name="--encoder", complete="encoders")]
+    name: Annotated[Name, Flag(name="--encoder", complete="encoders")]
     """Built-in name, local folder or hub name; by default the task's encoder."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt", metavar="ROLE=TEXT")] = {}
     """Text before the texts of a role (query, document or text), instead of the encoder's own; repeatable."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from metasearch.config.arrangement import Arrangement, Pattern
-from metasearch.config.base import Contradiction, FrozenConfig
+from metasearch.config.base import Contradiction, FrozenConfig, Name
 from metasearch.config.languages import Language, parse_pair
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.errors import ConfigError
@@ -122,7 +122,7 @@ class Task(FrozenConfig):
     task: str
     description: str
     kind: Kind
-    reader: str
+    reader: Name
     data: str | None = None
     source: Source
     languages: Annotated[list[Language], Field(min_length=1)]
@@ -131,7 +131,7 @@ class Task(FrozenConfig):
     groups: dict[str, Annotated[list[Language], Field(min_length=1)]] = Field(default_factory=dict)
     candidates: Literal["paragraph", "sentence"] = "paragraph"
     ignore_identical_ids: bool = False
-    encoder: str
+    encoder: Name
     max_length: MaxLength = MaxLength()
     folds: Folds = Folds()
     measures: Annotated[list[str], Field(min_length=1)]

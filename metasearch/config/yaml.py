@@ -50,6 +50,8 @@ def _message(item: Any, key: str) -> str:
     given, kind = item["input"], item["type"]
     if kind in ("tuple_type", "list_type") and isinstance(given, str):
         return f"expected a list such as [{given}] (got '{given}')"
+    if given is None and kind == "string_type":
+        return "expected a text, got nothing"
     if kind == "model_type":
         value = f"={given}" if key == "name" else ""
         return f"expected keys below it, such as {dotted((*item['loc'], key))}{value} (got '{given}')"

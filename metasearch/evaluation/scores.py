@@ -248,7 +248,13 @@ def _pools(pools: Sequence[Pool], language: str, languages: Sequence[str]) -> li
 
 
 def require_answers(data: RetrievalData, pools: Sequence[Pool]) -> None:
-    """Raise `DataError` naming the first question that nothing in a pool answers."""
+    """Raise `DataError` naming a question that nothing in a pool answers."""
+    for pool, problem in unanswered(data, pools).items():
+        raise DataError(f"pool '{pool}': {problem}")
+
+
+def unanswered(data: RetrievalData, pools: Sequence[Pool]) -> dict[Pool, str]:
+    """Return pool → its first question without an answer, in words, for the pools that have one."""
     answered: dict[str, set[str]] = {}
     for candidate in data.candidates:
         for inside in ("all", candidate.language):
@@ -256,12 +262,13 @@ def require_answers(data: RetrievalData, pools: Sequence[Pool]) -> None:
     missing = {uid for uid, _ in data.missing}
     for inside in answered if len(answered) == 2 else ("all",):  # as `SearchResult.ranks` counts them
         answered[inside] |= missing
+    found: dict[Pool, str] = {}
     for language, questions in data.questions_by_language.items():
-        for _, inside in _pools(pools, language, sorted(data.languages)):
+        for pool, inside in _pools(pools, language, sorted(data.languages)):
             ids = answered.get(inside, set())
-            lacking = next((question for question in questions if question.id not in ids), None)
-            if lacking:
-                raise DataError(f"question '{lacking.id}' ({language}) has no relevant candidate in the pool")
+            if lacking := next((question for question in questions if question.id not in ids), None):
+                found.setdefault(pool, f"question '{lacking.id}' ({language}) has no relevant candidate in it")
+    return found
 
 
 def build_ranking(questions: Sequence[Question], candidates: Sequence[Candidate], result: SearchResult) -> Ranking:

@@ -17,6 +17,7 @@ from metasearch.data.records import Data, RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.scores import unanswered
 from metasearch.io import cached, sha256_of_bytes
 from metasearch.pipelines.run import Row
 from metasearch.runs.callbacks import SILENT, Callback
@@ -85,7 +86,8 @@ class Scorer:
     ) -> None:
         """Add an encoder's scores on parts of the data to a run's results, unless the run has them.
 
-        On `test` a retrieval task is scored in all pools, and the results of each question are kept. `vectors_of`
+        On `test` a retrieval task is scored in all pools that have answers to its questions, and the results of each
+        question are kept. `vectors_of`
         gives the encoder's vectors on a part in its place. Runs with the same weights and data share the scores in a
         `cache`.
         """
@@ -94,9 +96,9 @@ class Scorer:
         for split, data in parts.items():
             if (learner, split) in known:
                 continue
-            pools = RETRIEVAL_POOLS if split == "test" else RETRIEVAL_POOLS[:1]
-            vectors = partial(vectors_of, split) if vectors_of else None
             what = f"{learner} on {split} of {task}"
+            pools = _answered(data, what) if split == "test" else RETRIEVAL_POOLS[:1]
+            vectors = partial(vectors_of, split) if vectors_of else None
             compute = partial(self._measure, what, encoder, data, benchmark, pools, vectors=vectors)
             rows, questions = _cached_scores(cache, encoder, data, benchmark, pools, compute) if cache else compute()
             facts = self._row_facts(learner, encoder, benchmark, split, data)
@@ -132,6 +134,14 @@ class Scorer:
             given = vectors() if vectors else encoder
             results = evaluate(given, data, benchmark.measures, pools, precision, **retrieval)
         return Scored([{**row, "processor": processor()} for row in results.rows()], results.questions)
+
+
+def _answered(data: Data, what: str) -> tuple[Pool, ...]:
+    """Return the pools with an answer to each question, and log the others; the main one always stays."""
+    lacking = unanswered(data, RETRIEVAL_POOLS[1:]) if isinstance(data, RetrievalData) else {}
+    for pool, problem in lacking.items():
+        log.warning("%s is not scored in pool '%s': %s", what, pool, problem)
+    return tuple(pool for pool in RETRIEVAL_POOLS if pool not in lacking)
 
 
 def _cached_scores(

@@ -8,16 +8,18 @@ from typing import Any
 from metasearch.compress.onnx_encoder import is_exported
 from metasearch.config import registry
 from metasearch.config.library import Library, choose_recipe
+from metasearch.config.measure import MULTILINGUAL, RETRIEVAL_POOLS, Pool
 from metasearch.config.run import DataConfig
 from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
 from metasearch.data.folds import Split
-from metasearch.data.records import SimilarityData, grouped
+from metasearch.data.records import RetrievalData, SimilarityData, grouped
 from metasearch.data.translate.train import described
 from metasearch.encoders.open import check_name
 from metasearch.episodes.samplers import check_sizes, samplers
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.scores import require_answers, unanswered
 from metasearch.pipelines import factory
 from metasearch.pipelines.compatibility import check_fit
 
@@ -47,6 +49,7 @@ def validate(task: DataConfig | str, /, **settings: Any) -> Iterator[str]:
     yield f"folds: {len(splits)}, with {sizes} articles or rows in test"
     for fold, parts in enumerate(splits):
         _check_scores(fold, parts)
+    yield from _unscored_pools(splits)
     yield from _modes(benchmark, library, splits, ref.include)
 
 
@@ -85,6 +88,18 @@ def _check_scores(fold: int, parts: Split) -> None:
                         f"fold {fold}: the scores of {pair} in {name} are all {5 * scored[0].score:g} "
                         f"({len(scored)} rows), so the correlation is undefined; use more or other rows"
                     )
+
+
+def _unscored_pools(splits: Sequence[Split]) -> Iterator[str]:
+    """Yield a line for each pool that a run leaves out on test; `DataError` for a question that nothing answers."""
+    found: dict[Pool, str] = {}
+    for parts in splits:
+        for part in (parts.dev, parts.test):
+            if isinstance(part, RetrievalData):
+                require_answers(part, [MULTILINGUAL])
+        if isinstance(parts.test, RetrievalData):
+            found = unanswered(parts.test, RETRIEVAL_POOLS) | found
+    yield from (f"scores: none in pool '{pool}', {problem}" for pool, problem in found.items())
 
 
 def _encoder(task: Task) -> str:

@@ -15,6 +15,7 @@ until ∂L/∂v is known, or recomputed with `--checkpointing gradcache`.
 """
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -261,9 +262,14 @@ def _finish(
 
 
 def _factor(learner: Learner, name: str, pulled: Tensor | None) -> float:
-    """Return ∂L/∂v, which must be equal for all losses v with one name, as their gradients share a sum."""
+    """Return ∂L/∂v, which must be equal for all losses v with one name, as their gradients share a sum.
+
+    Slopes that are not finite may differ: NaN makes the whole gradient NaN, which the training loop refuses.
+    """
     if pulled is None:
         return 0.0
+    if not bool(pulled.isfinite().all()):
+        return math.nan
     first = pulled[0].item()
     if not bool((pulled == first).all()):
         kind = type(learner).__name__

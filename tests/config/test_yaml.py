@@ -1,12 +1,17 @@
 """Strict YAML: what a declaration says is what is read, and every problem is reported with file and line."""
 
+import re
+from functools import partial
+
 import pytest
 import yaml
 
 from helpers.declarations import RECIPE, TASK, line_of, problems
 from metasearch.config import yaml as spec_yaml
+from metasearch.config.distill_run import RolesConfig
 from metasearch.config.library import shipped
 from metasearch.config.recipe import Recipe
+from metasearch.config.run import EncoderConfig
 from metasearch.config.task import Task
 from metasearch.errors import ConfigError
 
@@ -41,6 +46,27 @@ def test_a_text_stays_as_it_is_written(write, text):
 def test_a_missing_key_below_another_is_named_with_the_line_of_that_one(write):
     path = write(RECIPE.replace("  lr: 1e-3", "  eps: 1"))
     assert problems(path) == [f"{path}:5: outer.lr: missing key"]
+
+
+@pytest.mark.parametrize("key", ["encoder", "reader"])
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("", "expected a text, got nothing"),
+        ("~", "expected a text, got nothing"),
+        ("''", "expected a name (got '')"),
+        ("' '", "expected a name (got ' ')"),
+    ],
+)
+def test_an_empty_name_is_refused_with_its_line_and_is_no_folder(write, key, written, said):
+    path = write(re.sub(f"(?m)^{key}: .*$", f"{key}: {written}", TASK))
+    assert problems(path, Task) == [f"{line_of(path, f'{key}:')}: {key}: {said}"]
+
+
+@pytest.mark.parametrize("settings", [EncoderConfig, partial(RolesConfig, teacher="e5")])
+def test_an_encoder_has_a_name(settings):
+    with pytest.raises(ValueError, match="expected a name"):
+        settings(**{"student" if isinstance(settings, partial) else "name": " "})
 
 
 def test_all_problems_of_a_file_are_reported_at_once(write):

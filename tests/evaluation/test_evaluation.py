@@ -1,16 +1,20 @@
 """Scores of an encoder in every pool and language (LAReQA, section 4; MAML-Align paper, section 5)."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from math import acos
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers.corpus import FakeEncoder, at_angle, retrieval
 from metasearch.config.measure import RETRIEVAL_POOLS, Measure
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.scores import unanswered
 
 MAP, MAP1, MAP20 = Measure("map"), Measure("map", 1), Measure("map", 20)
 PEARSON, SPEARMAN = Measure("pearson"), Measure("spearman")
@@ -117,8 +121,26 @@ def test_a_question_without_a_relevant_candidate_is_named(pool):
     data = replace(TWO, candidates=tuple(kept))
     rows = {key: row[: len(kept)] for key, row in ROWS.items()}
     asked = "ar" if pool == "multilingual" else "el"
-    with pytest.raises(DataError, match=rf"question 'q1' \({asked}\) has no relevant candidate in the pool"):
+    with pytest.raises(DataError, match=rf"question 'q1' \({asked}\) has no relevant candidate in it"):
         evaluate(scoring(data, rows), data, [MAP], (pool,))
+
+
+@given(kept=st.sets(st.integers(0, 5), min_size=1))
+def test_the_pools_that_lack_an_answer_are_those_that_cannot_be_scored(kept):
+    """Two questions with an answer in each of three languages, of which any may be missing."""
+    whole = retrieval(2, ("ar", "de", "el"), fillers=1)
+    answers = [candidate for candidate in whole.candidates if candidate.answers]
+    gone = {answers[i].id for i in range(6) if i not in kept}
+    data = replace(whole, candidates=tuple(each for each in whole.candidates if each.id not in gone))
+    lacking = unanswered(data, RETRIEVAL_POOLS)
+    for pool in RETRIEVAL_POOLS:
+        with pytest.raises(DataError, match=f"pool '{pool}'") if pool in lacking else nullcontext():
+            evaluate(random_scoring(data), data, [MAP], (pool,))
+    assert ("multilingual" in lacking) == any(
+        all(candidate.id in gone for candidate in answers if uid in candidate.answers) for uid in ("q0", "q1")
+    )
+    # Each question is asked in three languages, so that each answer is one of its own language to someone.
+    assert ("monolingual" in lacking) == ("bilingual" in lacking) == bool(gone)
 
 
 def test_vectors_that_are_not_finite_are_an_error():

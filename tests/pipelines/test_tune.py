@@ -11,12 +11,14 @@ import metasearch as ms
 from metasearch.config.run import TuneConfig
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.neutral import is_neutral
-from metasearch.errors import ConfigError, Interrupted, RunFolderError
-from metasearch.pipelines.tune import job, steps
-from metasearch.pipelines.tune.choice import choose
-from metasearch.pipelines.tune.folds import Labels, count_folds, pooled
+from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
+from metasearch.pipelines.tune import job, workshop
+from metasearch.pipelines.tune.choice import Table, choose, decide
+from metasearch.pipelines.tune.folds import Labels, pooled
 from metasearch.pipelines.tune.job import TuneRun
-from metasearch.pipelines.tune.steps import Plan, Step, ladder, pools, prepare, projectable
+from metasearch.pipelines.tune.plan import Plan
+from metasearch.pipelines.tune.steps import Step, list_steps, pools, projectable
+from metasearch.pipelines.tune.workshop import prepare
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
 
@@ -52,105 +54,154 @@ def scored(values, groups, pool="multilingual"):
     }
 
 
-def test_the_simplest_step_is_kept_that_is_not_significantly_worse_than_the_best():
-    groups = [["a", "b"], ["c", "d"]]
-    choice = choose(
-        scored(
-            {
-                "base": [[0.30, 0.31], [0.32, 0.31]],
-                "projection": [[0.50, 0.67], [0.51, 0.66]],  # behind by 0.10, -0.05, 0.10, -0.05 (t = 0.6)
-                "tuned": [[0.60, 0.62], [0.61, 0.61]],
-            },
-            groups,
-        ),
-        "map@20",
+BASE, PROJECTION, TUNED = Step(), Step(projected=True), Step("fine-tune")
+
+
+def table(*lines, folds=4, groups=None):
+    """Return a table of lines, each the scores of all questions; each question is a group unless told otherwise."""
+    count = len(lines[0])
+    named = [(BASE, "multilingual"), (PROJECTION, "multilingual"), (TUNED, "multilingual"), (TUNED, "balanced")]
+    held = np.arange(count) * folds // count
+    return Table(tuple(named[: len(lines)]), np.array(lines), held, tuple(groups or map(str, range(count))))
+
+
+def test_the_simplest_step_is_kept_that_no_other_one_beats():
+    """Twelve groups: the projection adds 0.2 to each, give or take; the last step 0.02 more to as many as it takes."""
+    base = np.full(12, 0.3)
+    projection = base + 0.2 + 0.01 * np.arange(12)
+    tuned = projection + 0.02 * np.resize([1, -1], 12) + 0.001
+    choice = decide(table(base, projection, tuned), "map@20")
+    assert [each.p < 0.05 for each in choice.standings] == [True, False, False]
+    assert (choice.kept.step, choice.best.step) == (PROJECTION, TUNED)
+    assert choice.kept.gain.mean == pytest.approx(0.2 + 0.01 * 11 / 2)
+    assert choice.others == {}
+    assert str(choice).startswith("Kept: projection. map@20 × 100 is 55.5 (")
+    assert "on 12 held-out questions in 4 folds, +25.5 (" in str(choice)
+    assert str(choice).endswith(
+        "simplest that is not significantly worse than the best, fine-tune: +0.1 (-1.2 to +1.4)."
     )
-    assert [each.worse for each in choice.standings] == [True, False, False]
-    assert (choice.kept.step, choice.best.step) == ("projection", "tuned")
-    assert choice.kept.gain.mean == pytest.approx((0.20 + 0.36 + 0.19 + 0.35) / 4)
-    assert str(choice).startswith("Kept: projection. map@20 × 100 is 58.5 (")
-    assert "on 4 held-out questions in 2 folds, +27.5 (" in str(choice)
-    assert "simplest that is not significantly worse than the best, tuned" in str(choice)
 
 
-def test_a_ranking_that_is_significantly_worse_than_another_of_its_step_is_not_kept():
+def test_scores_of_all_folds_are_read_by_question_whatever_their_order():
+    base = scored({"base encoder": [[0.1, 0.2], [0.3, 0.4]]}, [["a", "b"], ["c", "d"]])
+    one, other = base["base encoder"][0], base["base encoder"][1]
+    turned = replace(
+        one,
+        units={cell: ids[::-1] for cell, ids in one.units.items()},
+        columns={cell: own[::-1] for cell, own in one.columns.items()},
+    )
+    found = Table.of({**base, "fine-tune": {1: other, 0: turned}}, "map@20")
+    assert found.lines == ((BASE, "multilingual"), (TUNED, "multilingual"))
+    assert found.scores.tolist() == [[0.1, 0.2, 0.3, 0.4]] * 2
+    assert (found.folds.tolist(), found.groups) == ([0, 0, 1, 1], ("a", "b", "c", "d"))
+    short = replace(one, units={cell: ids[:1] for cell, ids in one.units.items()})
+    with pytest.raises(DataError, match="step 'fine-tune', pool multilingual: no score of question 'q01'"):
+        Table.of({**base, "fine-tune": {0: short, 1: other}}, "map@20")
+
+
+@pytest.mark.parametrize("steps", [list_steps(True, True, ["maml", "reptile"]), list_steps(False, False, ["maml"])])
+def test_a_step_is_the_same_after_it_was_written_and_read(steps):
+    assert [Step.parse(str(step)) for step in steps] == steps
+
+
+def test_a_ranking_that_another_of_its_step_beats_is_not_kept():
     """Training changes each score by 0.2 up or down, which is not significant; the other ranking adds 0.05 to each."""
-    change = np.array([0.2, -0.2, 0.2, -0.2, 0.25, -0.2])
-    groups = [[*"abcdef"]]
-    plain, balanced = (
-        {"base": [base], "tuned": [base + change]}
-        for base in (np.full(6, 0.5), np.array([0.55, 0.55, 0.55, 0.55, 0.55, 0.56]))
+    base = np.full(12, 0.5)
+    tuned = base + np.resize([0.2, -0.2, 0.2, -0.19], 12)
+    choice = decide(table(base, tuned - 0.05, tuned, base + np.resize([0.05, 0.051], 12)), "map@20")
+    assert [each.p < 0.05 for each in choice.standings] == [True, True, False, False]
+
+
+def test_one_fold_that_changes_the_choice_is_named_and_the_gain_is_of_folds_that_did_not_choose():
+    """The step is better by 0.3 in each of the first three folds, and by nothing in the last three."""
+    base = np.full(24, 0.5) + 0.01 * np.arange(24)
+    gain = np.where(np.arange(24) < 12, 0.3, 0.0) + np.resize([0.001, -0.001], 24)
+    own = table(base, base + gain, folds=6)
+    choice = decide(own, "map@20")
+    chosen = [own.without(fold).choose() for fold in range(6)]
+    assert choice.kept.step == PROJECTION
+    assert choice.kept.gain.mean == pytest.approx(
+        np.mean([gain[4 * i : 4 * i + 4].mean() * chosen[i] for i in range(6)])
     )
-    scores = scored(plain, groups)
-    for step, by_fold in scored(balanced, groups, "balanced").items():
-        own, other = scores[step][0], by_fold[0]
-        scores[step][0] = QueryResults(
-            {**own.units, **other.units}, {**own.columns, **other.columns}, articles=own.articles
-        )
-    choice = choose(scores, "map@20")
-    assert choice.standings[0].p > 0.05 > choice.standings[0].p_step
-    assert (choice.kept.step, choice.kept.pool) == ("base", "balanced")
+    assert choice.others == {fold: "base encoder" for fold in range(6) if not chosen[fold]}
+    assert choice.standings[1].gain.mean == pytest.approx(gain.mean())
+
+    rare = decide(table(base, base + np.where(np.arange(24) < 6, 0.3, 0.001), folds=4), "map@20")
+    said = [f"'base encoder' without fold {fold + 1}" for fold in rare.others]
+    assert all(each in str(rare) for each in said)
+    assert ("each fold is scored by what the others choose" in str(rare)) == bool(rare.others)
+
+
+@pytest.mark.parametrize("lines", [1, 3])
+def test_scores_at_the_limit_have_an_exact_bound_and_nothing_is_said_of_steps_that_there_are_not(lines):
+    """Of 12 groups without an error, the share with one is 1 - 0.025^(1/12) at most (Clopper & Pearson)."""
+    choice = decide(table(*[np.ones(12)] * lines), "map@20")
+    low = 100 * 0.025 ** (1 / 12)
+    tried = "Nothing else was tried." if lines == 1 else "Nothing else is better."
+    assert f"map@20 × 100 is 100.0 ({low:.1f} to 100.0) on 12 held-out questions in 4 folds. {tried}" in str(choice)
+    assert "worse" not in str(choice)
 
 
 def test_questions_of_a_group_count_once_and_intervals_end_at_possible_scores():
-    """Twelve questions on two documents are two observations: their interval is that of two, and as wide as can be."""
-    many = {"base": [[0.2] * 6, [0.9] * 6], "tuned": [[0.6] * 6, [1.0] * 6]}
-    two = {"base": [[0.2], [0.9]], "tuned": [[0.6], [1.0]]}
-    one, other = (choose(scored(values, [["a"] * 6, ["b"] * 6]), "map@20").standings[1] for values in (many, two))
-    assert (one.gain.mean, one.gain.p) == pytest.approx((other.gain.mean, other.gain.p))
-    assert one.gain.p > 0.3
-    assert (one.mean.low, one.mean.high, one.gain.low, one.gain.high) == (0, 1, -1, 1)
+    """Twelve questions on four documents are four observations: their interval is that of four."""
+    base, tuned, named = [0.2, 0.9, 0.1, 0.9], [0.6, 1.0, 0.1, 0.8], "abcd"
+    four = decide(table(base, tuned, groups=named), "map@20")
+    many = decide(table(np.repeat(base, 3), np.repeat(tuned, 3), groups="aaabbbcccddd"), "map@20")
+    for one, other in zip(four.standings, many.standings, strict=True):
+        assert (one.gain.mean, one.gain.p) == pytest.approx((other.gain.mean, other.gain.p))
+        assert one.p == other.p
+    assert many.standings[1].mean.high == 1
 
 
 def test_a_step_without_all_folds_is_not_compared():
     groups = [["a"], ["b"], ["c"]]
-    values = scored({"base": [[0.3], [0.4], [0.3]], "dropped by --time": [[0.9], [0.9]]}, groups)
-    assert [each.step for each in choose(values, "map@20").standings] == ["base"]
+    values = scored({"base encoder": [[0.3], [0.4], [0.3]], "fine-tune": [[0.9], [0.9]]}, groups)
+    assert [each.step for each in choose(values, "map@20").standings] == [BASE]
 
 
 def test_no_label_of_a_held_out_group_is_trained_on_and_unlabelled_texts_are_searched_by_every_fold():
     given = labels()
     extra = (Candidate("passage", "en", "Bread is baked in an oven.", "passage"),)
     given = replace(given, extra=extra)
-    folds = given.hold_out()
+    folds = [given.hold_out(fold) for fold in range(given.folds)]
     asked = [{question.group for question in fold.split.test.questions} for fold in folds]
     assert sorted(group for own in asked for group in own) == sorted(set(given.data.groups))
     for fold, own in zip(folds, asked, strict=True):
         assert own.isdisjoint(fold.split.train.groups)
         assert {*extra} <= {*fold.split.train.candidates} & {*fold.split.test.candidates}
         assert len(fold.split.test.candidates) == len(given.data.candidates) + 1
-    assert len(given.train_on_all().split.train.questions) == 24
+    assert len(given.hold_out(None).split.train.questions) == 24
 
 
 def test_a_benchmark_keeps_its_own_folds_and_pools():
     benchmark = ms.load_benchmark("demo", fold=3)
-    fold = Labels.of(benchmark, 4).hold_out()[3]
+    fold = Labels.of(benchmark, 4).hold_out(3)
     assert fold.split.test.candidates == benchmark.split.test.candidates
     assert {*fold.split.train.groups} == {*benchmark.split.train.groups, *benchmark.split.dev.groups}
 
 
 @pytest.mark.parametrize(("count", "most", "folds"), [(3, 5, 0), (4, 5, 0), (6, 5, 3), (12, 5, 5), (12, 4, 4)])
 def test_folds_have_two_groups_at_least_and_few_labels_none(count, most, folds):
-    assert count_folds(RetrievalData.from_rows(rows(count)), most) == folds
+    assert labels(count, most).folds == folds
 
 
 def test_rungs_and_pools_are_those_that_the_data_allows():
-    assert [str(step) for step in ladder(True, True, ["maml"])] == [
+    assert [str(step) for step in list_steps(True, True, ["maml"])] == [
         "base encoder", "projection", "projection + fine-tune", "alignment + projection + fine-tune",
         "alignment + projection + maml",
     ]  # fmt: skip
-    assert [str(step) for step in ladder(False)] == ["base encoder", "fine-tune"]
+    assert [str(step) for step in list_steps(False)] == ["base encoder", "fine-tune"]
     one, two = labels(languages=["de"]).data, labels().data
     assert (pools(one), pools(two)) == (("multilingual",), ("multilingual", "balanced"))
     assert (projectable([one]), projectable([two])) == ((), ("de", "en"))
     with pytest.raises(ConfigError, match="does not learn from labels"):
-        ladder(True, learners=["distill"])
+        list_steps(True, learners=["distill"])
 
 
 @pytest.mark.parametrize(("count", "size", "sets"), [(12, 18, 1), (40, 32, 1), (90, 64, 2)])
 def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets):
     """Of `count` questions in each of two languages, a fold of five is held out."""
-    fold = labels(count).hold_out()[0]
+    fold = labels(count).hold_out(0)
     trained, recipe = prepare(Step("fine-tune"), fold, "tiny")
     assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (size, size, 12)
     assert len(trained.arrangements["meta-train"][0].variants) == sets
@@ -180,7 +231,7 @@ class Stopping(Callback):
 
 @pytest.mark.slow
 def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it_promises(tmp_path, monkeypatch):
-    monkeypatch.setattr(steps, "_MOST_EPISODES", 1)  # of fine-tuning: one step
+    monkeypatch.setattr(workshop, "_MOST_EPISODES", 1)  # of fine-tuning: one step
     texts = tmp_path / "pages"
     texts.mkdir()
     (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
@@ -197,7 +248,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     names = {path.name for path in (tmp_path / "whole").iterdir()}
     assert {"model", "index", "report.html", "report.md", "config.yaml", "results.jsonl"} <= names
     assert f"## Scores\n\n{whole.choice}\n" in (tmp_path / "whole/model/README.md").read_text()
-    assert is_neutral(whole.encoder) == ("projection" in whole.choice.kept.step)
+    assert is_neutral(whole.encoder) == whole.choice.kept.step.projected
     hits = ms.open_searcher(tmp_path / "whole/index").search(["Was wird gebacken?"], top_k=1)
     assert hits[0][0].passage.file.endswith("oven.de.md")
     with pytest.raises(RunFolderError, match="seed is 0, not 1"):
@@ -226,7 +277,7 @@ def test_the_report_says_which_passages_of_the_documents_folds_search(tmp_path, 
 
 @pytest.mark.slow
 def test_other_learners_and_alignment_are_trained_and_compared(tmp_path, monkeypatch):
-    monkeypatch.setattr(steps, "_MOST_EPISODES", 1)
+    monkeypatch.setattr(workshop, "_MOST_EPISODES", 1)
     monkeypatch.setattr(job, "_ALIGNMENT", ("stages.align.budget.steps=2", "stages.align.budget.epochs=1"))
     pairs = "".join(f"Where is the key K{i}?\tWo ist der Schlüssel K{i}?\n" for i in range(80))
     (tmp_path / "en-de.tsv").write_text(pairs, encoding="utf-8")

@@ -4,8 +4,12 @@ import json
 
 import pytest
 
+from helpers.configs import nested
+from metasearch.config.measure import RETRIEVAL_POOLS
+from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import DataError
+from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.validate import validate
 
 TASK = """
@@ -97,3 +101,31 @@ def test_a_set_larger_than_dev_is_refused_with_what_is_there(tmp_path):
     with pytest.raises(DataError, match=says):
         checked(tmp_path, 20)
     assert "2 episodes drawn and embedded" in checked(tmp_path, 2 * 20)[-1]
+
+
+ASKED_IN_ONE = TASK.replace("reader: jsonl", "reader: beir").replace(
+    'mono -> bi: ["en_en -> en_de"]', "bi -> bi: [de_en -> de_en]"
+)
+
+
+def test_answers_in_another_language_alone_are_scored_in_the_pools_that_have_them(tmp_path, caplog):
+    """Questions are in German, and answers in English: no pool of the question's own language has one."""
+    (tmp_path / "own/qrels").mkdir(parents=True)
+    rows = {
+        "queries.jsonl": [{"_id": f"q{i}", "text": f"Wo ist K{i}?", "language": "de"} for i in range(40)],
+        "corpus.jsonl": [{"_id": f"d{i}", "text": f"K{i} is here.", "language": "en"} for i in range(40)],
+    }
+    for name, lines in rows.items():
+        (tmp_path / "own" / name).write_text("\n".join(map(json.dumps, lines)))
+    judged = "".join(f"q{i}\td{i}\t1\n" for i in range(40))
+    (tmp_path / "own/qrels/test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    (tmp_path / "modes").mkdir()
+    (tmp_path / "modes/bibi.yaml").write_text(
+        "mode: bibi\ndescription: d\nmeta_train: [bi -> bi]\nmeta_valid: [bi -> bi]\n"
+    )
+    said = "question 'q0' (de) has no relevant candidate in it"
+    assert f"scores: none in pool 'monolingual', {said}" in list(validate_own(tmp_path, ASKED_IN_ONE))
+    config = nested(ScoreConfig, encoder="tiny", task="own", include=[str(tmp_path)])
+    rows = ScoreRun(config, tmp_path / "run").execute().rows
+    assert {row["pool"] for row in rows if row["split"] == "test"} == {*RETRIEVAL_POOLS} - {"monolingual"}
+    assert f"zero-shot on test of own is not scored in pool 'monolingual': {said}" in caplog.messages

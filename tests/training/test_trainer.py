@@ -1,8 +1,11 @@
 """The training loop: determinism, rates and clipping, the best dev score, patience, and errors."""
 
+import copy
+
 import pytest
 import torch
 
+from helpers.gradients import PLAIN, REPTILE, STEPPING, THREE, Case, encoder_of, outer
 from helpers.padded import PaddedGradients, padded
 from helpers.small import SmallEncoder
 from helpers.training import Recorder, same, start, weights, whole
@@ -11,8 +14,12 @@ from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, NonFiniteError
 from metasearch.pipelines import factory
+from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
+
+WAYS = (("distil", "scores"), ("distil", "embeddings"), ("kd_share", 0.5))
+"""Options of MAML-Align with a loss of their own."""
 
 
 class Plain:
@@ -104,6 +111,44 @@ def test_the_rate_of_each_step_follows_the_schedule_and_is_told():
     rates = [0.2 * 1 / 2, 0.2, 0.2 * 2 / 3, 0.2 * 1 / 3]
     assert [terms["lr"] for terms in told] == pytest.approx(rates, rel=1e-15)
     torch.testing.assert_close(bias.detach(), before - sum(rates), rtol=1e-14, atol=1e-15)
+
+
+EXPLODING = [
+    *STEPPING, REPTILE, *PLAIN, *(Case("maml-align", sizes=THREE, options=(way,)) for way in WAYS),
+]  # fmt: skip
+
+
+class Repeated:
+    """The same episodes at each step."""
+
+    def __init__(self, episodes):
+        self.episodes = episodes
+
+    def batch(self, step, size):
+        return self.episodes
+
+
+@pytest.mark.parametrize("case", EXPLODING, ids=str)
+def test_a_rate_that_makes_a_learner_explode_is_named_with_the_step(case):
+    """The first step makes the weights so large that the second one has no loss."""
+    learner = case.learn(copy.deepcopy(encoder_of("bert", torch.float32)))
+    schedule = Schedule((Phase("train", Repeated(case.episodes(2)), 2),), 3, 1)
+    pace = EvalSchedule(eval_every=0, patience=0)
+    gradients = OuterGradients(learner.encoder)
+    with pytest.raises(NonFiniteError, match=r"train (loss|gradient norm) at outer step [23] is .* Try a smaller rate"):
+        Trainer(learner, gradients, schedule, Outer(lr=1e30), pace, lambda: 0.5, Recorder()).fit()
+
+
+@pytest.mark.parametrize("slopes", [[torch.nan, torch.nan], [torch.inf, torch.inf], [torch.inf, 1.0], [1.0, torch.nan]])
+def test_slopes_that_are_not_finite_make_the_gradient_so_whether_or_not_they_are_equal(slopes):
+    class Weighed(type(STEPPING[0].learn(encoder_of("bert", torch.float32)))):
+        def combine(self, values, episodes):
+            return OuterLoss((values["task"] * torch.tensor(slopes)).sum(), {})
+
+    encoder = encoder_of("bert", torch.float32)
+    learner = Weighed(encoder, Loss(), Weighed.Options(inner_lr=0.05))
+    found = outer(learner, STEPPING[0].episodes(2), OuterGradients(encoder))
+    assert all(gradient.isnan().any() for gradient in found.dense.values())
 
 
 @pytest.mark.slow

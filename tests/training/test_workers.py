@@ -1,5 +1,6 @@
 """Jobs on threads: results in order, errors raised, the same bits with any number of threads."""
 
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
@@ -87,6 +88,26 @@ def test_an_error_is_raised_in_its_turn_and_the_workers_go_on(workers, most, bro
     with pytest.raises(ValueError, match=f"task {broken}"):
         next(results)
     assert numbers(workers, range(6), most) == [10 * i for i in range(6)]
+
+
+@pytest.mark.parametrize("ending", ["all taken", "stopped half-way", "failed"])
+def test_threads_that_are_started_after_the_work_have_as_many_as_the_caller(workers, two_threads, ending):
+    def work(network, task):
+        if ending == "failed":
+            raise ValueError
+        return torch.get_num_threads()
+
+    results = workers.each(range(6), work, 2)
+    if ending == "failed":
+        with pytest.raises(ValueError):
+            next(results)
+    elif ending == "stopped half-way":
+        assert next(results) == 1
+        results.close()
+    else:
+        assert list(results) == [1] * 6
+    with ThreadPoolExecutor(1) as later:
+        assert later.submit(torch.get_num_threads).result() == 2
 
 
 def test_threads_of_operations_are_shared_out_and_the_caller_keeps_its_own(two_threads):

@@ -1,1 +1,1 @@
-"""`metasearch tune`: from labels to the simplest encoder that is not significantly worse than the best one."""
+"""`metasearch tune`: from labels to the simplest encoder that no other one beats significantly."""

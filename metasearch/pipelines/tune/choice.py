@@ -1,104 +1,185 @@
-"""The choice of a step: the simplest one that is not significantly worse than the best."""
+"""The choice of a step: the simplest one that no other beats significantly, and its scores where it was not chosen."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from metasearch import __version__
-from metasearch.config.measure import BALANCED, EXPANDED
-from metasearch.evaluation.report.build import files
-from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Section
-from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.statistics.jackknife import Interval
-from metasearch.evaluation.statistics.paired import PairedTest, clustered_test
+from metasearch.config.measure import BALANCED, EXPANDED, Pool
+from metasearch.errors import DataError
+from metasearch.evaluation.statistics.bounded import bounded_test
+from metasearch.evaluation.statistics.max_t import any_above_zero
+from metasearch.evaluation.statistics.paired import PairedTest
+from metasearch.pipelines.tune.steps import Step
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN
 
 ALPHA = 0.05
 _RANKED: Mapping[str, str] = {BALANCED: "balanced scores", EXPANDED: "document expansion"}
-OPTIONS: Mapping[str, str] = {BALANCED: " --balance", EXPANDED: " --expand"}
-"""Pool → the option of `metasearch search` that ranks in the same way."""
 
 Scores = Mapping[str, Mapping[int, QueryResults]]
-"""Step → fold → the scores of the questions that the fold holds out; the simplest step first."""
+"""Name of a step → fold → the scores of the questions that the fold holds out; the simplest step first."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A step with a ranking, and its scores on all held-out questions.
+    """A step with a ranking, and its scores on held-out questions.
 
     Attributes:
-        step: name of the step.
+        step: the step.
         pool: way to rank the candidates.
         mean: mean score from 0 to 1, with an interval over groups.
         gain: difference from the base encoder, paired by question.
         behind: difference of the best line from this one, paired by question.
-        behind_step: likewise, of the best ranking of the same step.
+        p: p-value of the hypothesis that no other line is better, corrected for their number.
     """
 
-    step: str
-    pool: str
+    step: Step
+    pool: Pool
     mean: PairedTest
     gain: PairedTest
     behind: PairedTest
-    behind_step: PairedTest
-
-    @property
-    def p(self) -> float:
-        """One-sided p-value of the difference from the best one."""
-        return _one_sided(self.behind)
-
-    @property
-    def p_step(self) -> float:
-        """One-sided p-value of the difference from the best ranking of the same step."""
-        return _one_sided(self.behind_step)
-
-    @property
-    def worse(self) -> bool:
-        """Whether it is significantly worse than the best one, or than the best ranking of its step.
-
-        The second test finds smaller differences, since the encoder is the same.
-        """
-        return min(self.p, self.p_step) < ALPHA
+    p: float
 
     def __str__(self) -> str:
-        return f"{self.step}, {_RANKED[self.pool]}" if self.pool in _RANKED else self.step
+        return f"{self.step}, {_RANKED[self.pool]}" if self.pool in _RANKED else str(self.step)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """All steps with their rankings, the simplest first, and the kept one; a translation counts as a question."""
+    """All steps with their rankings, and the kept one; a translation counts as a question.
+
+    Attributes:
+        measure: name of the measure.
+        questions: number of held-out questions.
+        folds: number of folds.
+        standings: the simplest one first.
+        kept: the kept one. Unless it is the base encoder, its mean and gain are those of nested choices: the questions
+            of each fold are scored by what the other folds choose.
+        others: fold → what is chosen without it, where that is not the kept one.
+    """
 
     measure: str
     questions: int
     folds: int
     standings: tuple[Standing, ...]
+    kept: Standing
+    others: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def best(self) -> Standing:
         """The one with the highest mean; the simplest of equal ones."""
         return max(self.standings, key=lambda each: each.mean.mean)
 
-    @property
-    def kept(self) -> Standing:
-        """The simplest one that is not significantly worse than the best, nor than the best ranking of its step."""
-        return next(each for each in self.standings if not each.worse)
+    def is_kept(self, line: Standing) -> bool:
+        """Return whether a standing is the kept one."""
+        return (line.step, line.pool) == (self.kept.step, self.kept.pool)
 
     def __str__(self) -> str:
-        kept, base = self.kept, self.standings[0]
-        more = "" if kept == base else f", {interval(kept.gain)} against the base encoder"
-        score = (
-            f"{self.measure} × 100 is {interval(kept.mean, '')} on {self.questions} held-out questions in "
-            f"{self.folds} folds{more}"
-        )
-        if kept == self.best:
-            return f"Kept: {kept}. {score}. Everything simpler is significantly worse, and nothing else is better."
-        return (
-            f"Kept: {kept}. {score}. It is the simplest that is not significantly worse than the best, {self.best}: "
-            f"{interval(kept.behind)}."
-        )
+        kept, trained = self.kept, not self.is_kept(self.standings[0])
+        gain = f", {interval(kept.gain)} against the base encoder" if trained else ""
+        score = f"{self.measure} × 100 is {interval(kept.mean, '')} on {self.questions} held-out questions in "
+        score += f"{self.folds} folds{gain}"
+        if self.others:
+            found = ", ".join(f"'{name}' without fold {fold + 1}" for fold, name in self.others.items())
+            nested = "; each fold is scored by what the others choose" if trained else ""
+            score += f". The choice depends on the folds ({found}){nested}"
+        return f"Kept: {kept}. {score}. {self._reason()}"
+
+    def _reason(self) -> str:
+        if len(self.standings) == 1:
+            return "Nothing else was tried."
+        if not self.is_kept(self.best):
+            behind = next(interval(each.behind) for each in self.standings if self.is_kept(each))
+            return f"It is the simplest that is not significantly worse than the best, {self.best}: {behind}."
+        if self.is_kept(self.standings[0]):
+            return "Nothing else is better."
+        return "Everything simpler is significantly worse, and nothing else is better."
+
+
+@dataclass(frozen=True)
+class Table:
+    """Scores of N held-out questions by L lines.
+
+    Attributes:
+        lines: step and pool, the simplest first.
+        scores: `(L, N)`.
+        folds: the fold that holds a question out, `(N,)`.
+        groups: the group of a question, `(N,)`. Translations and questions with a common document are one group, as
+            they do not vary independently.
+    """
+
+    lines: tuple[tuple[Step, Pool], ...]
+    scores: NDArray[np.float64]
+    folds: NDArray[np.int64]
+    groups: tuple[str, ...]
+
+    @classmethod
+    def of(cls, scores: Scores, measure: str) -> Self:
+        """Return the table of the steps that have the same folds as the first one."""
+        values: dict[tuple[Step, Pool], dict[tuple[int, str, str], float]] = {}
+        groups: dict[tuple[int, str, str], str] = {}
+        for name, by_fold in scores.items():
+            if by_fold.keys() != next(iter(scores.values())).keys():
+                continue
+            for fold, results in sorted(by_fold.items()):
+                for (column, *cell), own in results.columns.items():
+                    pool, language, _ = cell
+                    ids = results.units[pool, language, cell[2]] if column == measure else ()  # type: ignore[index]
+                    for question, value in zip(ids, own, strict=False):
+                        place = (fold, language, question)
+                        values.setdefault((Step.parse(name), pool), {})[place] = float(value)  # type: ignore[arg-type]
+                        groups[place] = results.articles[question]
+        for line, known in values.items():
+            if missing := groups.keys() - known.keys():
+                raise DataError(f"step '{line[0]}', pool {line[1]}: no score of question '{min(missing)[2]}'")
+        found = np.array([[known[place] for place in groups] for known in values.values()])
+        return cls(tuple(values), found, np.array([place[0] for place in groups]), tuple(groups.values()))
+
+    def p(self, line: int) -> float:
+        """Return the p-value of the hypothesis that no other line is better than one; see `any_above_zero`."""
+        return any_above_zero(np.delete(self.scores, line, axis=0) - self.scores[line], self.groups)
+
+    def choose(self) -> int:
+        """Return the first line that no other one beats significantly.
+
+        A line is asked about only if each simpler one was beaten. So one better than the truly simplest is kept with
+        a chance of 5 % at most, however many lines there are.
+        """
+        return next(line for line in range(len(self.lines)) if self.p(line) >= ALPHA)
+
+    def without(self, fold: int) -> "Table":
+        """Return the table without the questions of a fold."""
+        others = self.folds != fold
+        groups = tuple(group for group, other in zip(self.groups, others, strict=True) if other)
+        return replace(self, scores=self.scores[:, others], folds=self.folds[others], groups=groups)
+
+    def standing(self, line: int, own: NDArray[np.float64]) -> Standing:
+        """Return where a line stands with its `own` scores of all questions, `(N,)`."""
+        test = partial(bounded_test, clusters=self.groups, low=-1, high=1)
+        best = self.scores[np.argmax(self.scores.mean(axis=1))]
+        mean = bounded_test(own, np.zeros(len(own)), self.groups, 0, 1)
+        return Standing(*self.lines[line], mean, test(own, self.scores[0]), test(best, own), self.p(line))
+
+
+def choose(scores: Scores, measure: str) -> Choice:
+    """Return the choice among the steps that have scores of all folds."""
+    return decide(Table.of(scores, measure), measure)
+
+
+def decide(table: Table, measure: str) -> Choice:
+    """Return the choice among the lines of a table."""
+    kept, folds = table.choose(), np.unique(table.folds).tolist()
+    standings = tuple(table.standing(line, own) for line, own in enumerate(table.scores))
+    chosen = {fold: table.without(fold).choose() for fold in folds}
+    # Where nothing but the base encoder is kept, no choice flatters its score.
+    nested = table.scores[[chosen[fold] if kept else 0 for fold in table.folds.tolist()], np.arange(len(table.folds))]
+    others = {fold: str(standings[line]) for fold, line in chosen.items() if line != kept}
+    return Choice(measure, len(nested), len(folds), standings, table.standing(kept, nested), others)
 
 
 def fold_label(fold: int) -> str:
@@ -118,125 +199,9 @@ def read_choice(run: RunFolder) -> Choice:
     return choose(found, rows[0]["monitor"])
 
 
-def choose(scores: Scores, measure: str) -> Choice:
-    """Return the choice among the steps that have scores of all folds.
-
-    The questions of all folds are pooled, since each is held out once. The units of the tests are groups of questions:
-    translations, and questions with a common document, do not vary independently.
-    """
-    folds = sorted(next(iter(scores.values())))
-    complete = {step: by_fold for step, by_fold in scores.items() if sorted(by_fold) == folds}
-    values: dict[tuple[str, str], list[float]] = {}
-    groups: list[str] = []
-    for step, by_fold in complete.items():
-        for pool in dict.fromkeys(pool for name, pool, *_ in by_fold[folds[0]].columns if name == measure):
-            values[step, pool], groups = _pooled([by_fold[fold] for fold in folds], measure, pool)
-    base, best = next(iter(values.values())), _best(values.values())
-    best_of = {step: _best(own for (name, _), own in values.items() if name == step) for step in complete}
-
-    def against(one: Sequence[float], other: Sequence[float]) -> PairedTest:
-        return clustered_test(one, other, groups)
-
-    zero = [0.0] * len(groups)
-    standings = (
-        Standing(
-            step,
-            pool,
-            mean=_within(against(own, zero), 0, 1),
-            gain=_within(against(own, base)),
-            behind=_within(against(best, own)),
-            behind_step=_within(against(best_of[step], own)),
-        )
-        for (step, pool), own in values.items()
-    )
-    return Choice(measure, len(groups), len(folds), tuple(standings))
-
-
-def _best(values: Iterable[Sequence[float]]) -> Sequence[float]:
-    return max(values, key=lambda own: float(np.mean(own)))
-
-
-def _one_sided(test: PairedTest) -> float:
-    """Return the p-value of a difference above 0; 0 if there is no test."""
-    return (test.p or 0) / 2 if test.mean > 0 else 1.0
-
-
-def _pooled(folds: Sequence[QueryResults], measure: str, pool: str) -> tuple[list[float], list[str]]:
-    """Return the score and the group of each held-out question of all folds."""
-    values: list[float] = []
-    groups: list[str] = []
-    for results in folds:
-        for (name, *cell), column in results.columns.items():
-            if (name, cell[0]) == (measure, pool):
-                values.extend(map(float, column))
-                groups.extend(results.articles[question] for question in results.units[tuple(cell)])  # type: ignore[index]
-    return values, groups
-
-
-def _within(test: PairedTest, low: float = -1, high: float = 1) -> PairedTest:
-    """Return a test whose interval is clipped to the possible scores."""
-    if test.low is None or test.high is None:
-        return test
-    return replace(test, low=max(low, test.low), high=min(high, test.high))
-
-
 def interval(test: PairedTest, sign: str = "+") -> str:
     """Return a mean times 100 with its 95 % interval."""
     shown = f"{100 * test.mean:{sign}.1f}"
     if test.low is None or test.high is None:
         return shown
     return f"{shown} ({100 * test.low:{sign}.1f} to {100 * test.high:{sign}.1f})"
-
-
-# The report.
-
-
-def build_report(
-    sentences: Sequence[str], facts: Mapping[str, str], choice: Choice | None, notes: Sequence[str]
-) -> Mapping[str, str]:
-    """Return name → text of the files of a report, `report.html` and `report.md` among them; `choice` may be None."""
-    sections = []
-    if choice:
-        sections.append(
-            Section(SCORES, "Scores on held-out folds", (_EXPLAINED,), (_chart(choice),), (_table(choice),))
-        )
-    sections.append(Section("notes", "Notes", tuple(notes) or ("Nothing was skipped.",)))
-    footer = f"Written by metasearch {__version__}."
-    return files(Report("Tuning", tuple(sentences), tuple(facts.items()), tuple(sections), footer))
-
-
-_EXPLAINED = (
-    "Each line adds something to the base encoder, the simplest first. Scores and differences are means over the "
-    "questions of all held-out folds. The 95 % intervals are Student's, over groups of questions that are held out "
-    "together, clipped to possible scores. They do not cover another training: each fold is trained on once. The kept "
-    "line is the simplest that is not significantly worse than the best, nor than the best ranking of its step "
-    "(one-sided paired tests over the same groups, 5 %, not corrected for the number of lines). With few labels, only "
-    "large differences are significant."
-)
-
-
-def _table(choice: Choice) -> Table:
-    best = choice.best
-    lines = [
-        Line(
-            (str(each) + (" (kept)" if each == choice.kept else ""),),
-            (
-                Cell(each.mean.mean, place="best" if each == best else ""),
-                Cell(text=interval(each.mean, "").partition(" ")[2]),
-                Cell(text=interval(each.gain)),
-                Cell(text=f"{each.p:.2g}"),
-                Cell(text=f"{each.p_step:.2g}"),
-            ),
-        )
-        for each in choice.standings
-    ]
-    columns = (choice.measure, "95 %", "against base", "p against best", "p against best of step")
-    return Table("steps", f"{choice.measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)
-
-
-def _chart(choice: Choice) -> Chart:
-    rows = (
-        Row(str(each), each.mean.mean, (Interval(each.mean.low, each.mean.high),), interval(each.mean, ""))
-        for each in choice.standings
-    )
-    return Chart("chart", f"{choice.measure} and its interval, × 100", tuple(rows))

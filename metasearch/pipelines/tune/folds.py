@@ -4,14 +4,14 @@ Fine-tuning compares a question with the answers of the other questions of its s
 fill one set and not one for each language pair, so that all of them count as one language, `mul`.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Self
 
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.task import PHASES
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import Split, split
-from metasearch.data.records import Candidate, Data, RetrievalData
+from metasearch.data.records import Candidate, RetrievalData
 from metasearch.errors import ConfigError
 
 LEAST_LABELS = 8
@@ -42,10 +42,15 @@ class Labels:
     whole: bool = True
 
     @classmethod
-    def of(cls, labels: Benchmark | RetrievalData, folds: int) -> "Labels":
-        """Return labels with `folds` folds, fewer for few labels, or the first folds of a benchmark."""
+    def of(cls, labels: Benchmark | RetrievalData, folds: int) -> Self:
+        """Return labels with `folds` folds, or the first folds of a benchmark.
+
+        Few labels have fewer folds, each of two groups or more, and none where there are too few to hold any out.
+        """
         if isinstance(labels, RetrievalData):
-            count = count_folds(labels, folds)
+            groups = len({question.group for question in labels.questions})
+            count = min(folds, groups // 2) if len(labels.questions) >= LEAST_LABELS else 0
+            count = count if count >= LEAST_FOLDS else 0
             return cls(labels, labels.benchmark(folds=count, name="labels") if count else None, count)
         task = labels.task
         if not isinstance(labels.data, RetrievalData) or task.folds.method != "kfold":
@@ -57,49 +62,32 @@ class Labels:
         """Labels and unlabelled texts."""
         return replace(self.data, candidates=(*self.data.candidates, *self.extra))
 
-    def hold_out(self) -> list[Benchmark]:
-        """Return a benchmark for each fold: `test` is held out, and `train` is the rest, unlabelled texts included.
+    def hold_out(self, fold: int | None) -> Benchmark:
+        """Return a benchmark: `test` is a fold or nothing, and `train` is the rest, unlabelled texts included.
 
         `dev` is a small part of train: the trainer reports a score of it, which decides nothing here.
         """
         assert self.benchmark is not None
-        folds = self.benchmark.task.folds
-        return [self._benchmark(split(self.data, folds, fold).test.groups, fold) for fold in range(self.folds)]
-
-    def train_on_all(self) -> Benchmark:
-        """Return a benchmark whose training split has every label."""
-        return self._benchmark((), 0)
-
-    def _benchmark(self, held: Collection[str], fold: int) -> Benchmark:
-        assert self.benchmark is not None
-        everything, held = self.everything, set(held)
+        everything = self.everything
+        held = () if fold is None else {*split(self.data, self.benchmark.task.folds, fold).test.groups}
         train = everything.select([group for group in everything.groups if group not in held])
         test = self.data.select(held)
         pool = everything.candidates if self.whole else (*test.candidates, *self.extra)
         asked = {question.group for question in train.questions}
         dev = train.select([group for group in train.groups if group in asked][:_DEV_GROUPS])
         parts = Split(train, dev, replace(test, candidates=pool))
-        return replace(self.benchmark, data=everything, split=parts, fold=fold)
-
-
-def count_folds(data: RetrievalData, most: int) -> int:
-    """Return the number of folds, each of two groups or more; 0 where there are too few labels to hold any out."""
-    if len(data.questions) < LEAST_LABELS:
-        return 0
-    folds = min(most, len({question.group for question in data.questions}) // 2)
-    return folds if folds >= LEAST_FOLDS else 0
+        return replace(self.benchmark, data=everything, split=parts, fold=fold or 0)
 
 
 def pooled(benchmark: Benchmark, links: int = 2) -> Benchmark:
     """Return a benchmark whose training and dev splits have all texts in one language, for episodes of `links` sets."""
+    parts = []
+    for part in (benchmark.split.train, benchmark.split.dev):
+        assert isinstance(part, RetrievalData)
+        questions = tuple(replace(question, language=_POOLED) for question in part.questions)
+        candidates = tuple(replace(candidate, language=_POOLED) for candidate in part.candidates)
+        parts.append(replace(part, questions=questions, candidates=candidates))
+    train, dev = parts
     chain = Arrangement((Variant(_POOLED, (_POOLED,)),) * links)
-    train, dev = _one_language(benchmark.split.train), _one_language(benchmark.split.dev)
     arrangements = {phase: [chain] for phase in PHASES}
     return replace(benchmark, arrangements=arrangements, split=Split(train, dev, benchmark.split.test))
-
-
-def _one_language(data: Data) -> RetrievalData:
-    assert isinstance(data, RetrievalData)
-    questions = tuple(replace(question, language=_POOLED) for question in data.questions)
-    candidates = tuple(replace(candidate, language=_POOLED) for candidate in data.candidates)
-    return replace(data, questions=questions, candidates=candidates)

@@ -39,9 +39,12 @@ from metasearch.pipelines.neutral import neutralise_encoder, vectors_of
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import ENCODER, Row, Run, require_disk_space, silent, stopped
 from metasearch.pipelines.search import index_documents
-from metasearch.pipelines.tune.choice import OPTIONS, Choice, build_report, fold_label, read_choice
+from metasearch.pipelines.tune.choice import Choice, fold_label, read_choice
 from metasearch.pipelines.tune.folds import LEAST_FOLDS, LEAST_LABELS, Labels
-from metasearch.pipelines.tune.steps import Plan, Workshop, encode_all, ladder, make_plan, pools, projectable
+from metasearch.pipelines.tune.plan import Plan, make_plan
+from metasearch.pipelines.tune.report import OPTIONS, build_report
+from metasearch.pipelines.tune.steps import list_steps, pools, projectable
+from metasearch.pipelines.tune.workshop import Workshop, encode_all
 from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.folder import CONFIG, RunFolder
@@ -53,9 +56,6 @@ from metasearch.training.hardware import used
 log = logging.getLogger(__name__)
 
 Paths = str | Path | Sequence[str | Path]
-Given = Benchmark | RetrievalData
-"""Labels in memory."""
-
 _SEARCHED = 2000
 """Unlabelled passages that a fold searches at most: each trained step encodes them once for each fold."""
 
@@ -87,7 +87,11 @@ class TuneRun(Run[TuneConfig]):
     settings = TuneConfig
 
     def __init__(
-        self, config: TuneConfig, folder: Path, labels: Given | None = None, limit: float | None = None
+        self,
+        config: TuneConfig,
+        folder: Path,
+        labels: Benchmark | RetrievalData | None = None,
+        limit: float | None = None,
     ) -> None:
         super().__init__(config, folder)
         self.given, self.limit = labels, limit
@@ -101,7 +105,7 @@ class TuneRun(Run[TuneConfig]):
     def load_data(self) -> str:
         """Check the learners, and read the labels."""
         require_alone("a tuning")
-        ladder(False, learners=self.config.learners)
+        list_steps(False, learners=self.config.learners)
         given = self.given
         if given is None:
             if not self.config.labels:
@@ -135,12 +139,12 @@ class TuneRun(Run[TuneConfig]):
     def _work(self, open_callback: OpenCallback) -> None:
         files, config = self.files, self.config
         with open_callback("tune") as callback:
-            choice = self._climb(callback) if self.labels.benchmark else None
+            choice = self._compare(callback) if self.labels.benchmark else None
             if choice:
                 log.info("%s", choice)
-                step = self.steps[choice.kept.step]
+                step = choice.kept.step
                 progress = _PrefixedProgress(callback, f"all labels, {step}")
-                encoder = self.workshop.make(step, self.labels.train_on_all(), progress)
+                encoder = self.workshop.make(step, self.labels.hold_out(None), progress)
             else:
                 encoder = self._project_alone(callback)
             files.save_model(encoder.save, encoder.size)
@@ -152,7 +156,7 @@ class TuneRun(Run[TuneConfig]):
                 )  # fmt: skip
         result = str(choice) if choice else self.notes[-1]
         sentences = [result]
-        if choice and self.steps[choice.kept.step].learner:
+        if choice and choice.kept.step.learner:
             sentences.append(f"The model in model/ is trained on all {len(self.labels.data.questions)} labels.")
         if config.documents:
             option = OPTIONS.get(choice.kept.pool, "") if choice else ""
@@ -164,14 +168,14 @@ class TuneRun(Run[TuneConfig]):
         atomic_write(files.path / "report.html", texts["report.html"])
         files.finish(texts["report.md"], used(self.seconds, encoder.device))
 
-    # The ladder.
+    # The steps.
 
-    def _climb(self, callback: Callback) -> Choice:
+    def _compare(self, callback: Callback) -> Choice:
         """Score each step on each fold, and return the choice."""
-        benchmarks = self.labels.hold_out()
+        benchmarks = [self.labels.hold_out(fold) for fold in range(self.labels.folds)]
         languages = () if is_neutral(self.encoder) else projectable([each.split.train for each in benchmarks])
         self._note_skipped(languages)
-        steps = ladder(bool(languages), bool(self.config.translations), self.config.learners)
+        steps = list_steps(bool(languages), bool(self.config.translations), self.config.learners)
         vectors, per_text = encode_all(self.encoder, self.labels.everything, callback)
         plan = make_plan(self.config.encoder.name, steps, benchmarks, per_text)
         log.info("plan: %s", plan)
@@ -180,7 +184,7 @@ class TuneRun(Run[TuneConfig]):
         # A step that was scored before --time dropped it may be kept.
         done = (self.files.path / "aligned" / "model").is_dir()
         aligned = self._align(callback) if done or any(step.aligned for step in plan.steps) else None
-        self.steps = {str(step): step for step in steps}
+        self.steps = steps
         self.workshop = Workshop(self.config, self.encoder, vectors, languages, aligned)
         start = self.seconds
         for benchmark in benchmarks[: plan.folds]:
@@ -199,7 +203,7 @@ class TuneRun(Run[TuneConfig]):
             what = f"fold {benchmark.fold + 1} of {plan.folds}, {step}"
             found = self.workshop.score(step, benchmark, ranked, _PrefixedProgress(callback, what))
             facts: Row = {"task": benchmark.task.task, "encoder": self.config.encoder.name, "learner": str(step)}
-            facts |= {"rank": [*self.steps].index(str(step)), "monitor": benchmark.task.monitor}
+            facts |= {"rank": self.steps.index(step), "monitor": benchmark.task.monitor}
             facts |= {"fold": benchmark.fold, "split": "test", "seed": self.config.seed}
             facts |= {"data": self.labels.data.fingerprint, "weights": self.encoder.origin, "versions": versions()}
             # Before the rows, which say that the step is scored.
@@ -339,8 +343,8 @@ class TuneResult:
         rows = []
         for each in self.choice.standings:
             mean = {"mean": each.mean.mean, "low": each.mean.low, "high": each.mean.high, "gain": each.gain.mean}
-            kept = each == self.choice.kept
-            rows.append({"step": each.step, "pool": each.pool, **mean, "p_against_best": each.p, "kept": kept})
+            kept = self.choice.is_kept(each)
+            rows.append({"step": str(each.step), "pool": each.pool, **mean, "p": each.p, "kept": kept})
         return rows
 
 
@@ -361,7 +365,7 @@ def tune(
     trust_remote_code: bool = False,
     open_callback: OpenCallback = silent,
 ) -> TuneResult:
-    """Climb from the base encoder to a fine-tuned one on held-out folds, and keep the simplest that is good enough.
+    """Compare the base encoder with trained ones on held-out folds, and keep the simplest that no other one beats.
 
     The same call continues a tuning that was stopped.
 
@@ -408,15 +412,19 @@ def tune(
     if not path:
         given = (
             labels
-            if isinstance(labels, Given)
+            if isinstance(labels, Benchmark | RetrievalData)
             else RetrievalData.from_rows(labels, columns, ignore_identical_ids=ignore_identical_ids)
         )
     result = _open_tuning(config, Path(output), given, time).execute(open_callback, trust_remote_code)
     choice = read_choice(RunFolder(result.folder)) if result.rows else None
+    if choice and str(choice) not in result.report:
+        log.warning("%s: another version chose the model by another rule; see report.md", result.folder)
     return TuneResult(result.folder, result.report, choice)
 
 
-def _open_tuning(config: TuneConfig, folder: Path, labels: Given | None, limit: float | None) -> TuneRun:
+def _open_tuning(
+    config: TuneConfig, folder: Path, labels: Benchmark | RetrievalData | None, limit: float | None
+) -> TuneRun:
     """Return a new tuning, or the one in the folder; `RunFolderError` if that one has other settings."""
     run = TuneRun(config, folder, labels, limit)
     if (folder / CONFIG).is_file():
@@ -434,4 +442,6 @@ def _absolute(paths: Paths) -> tuple[str, ...]:
 
 def _absolute_name(name: str) -> str:
     """Return an absolute path for a local name; a hub name stays."""
-    return str(Path(name).resolve()) if name not in registry.names("encoders") and Path(name).exists() else name
+    return (
+        str(Path(name).resolve()) if name and name not in registry.names("encoders") and Path(name).exists() else name
+    )

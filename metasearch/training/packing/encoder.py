@@ -170,7 +170,8 @@ class Workers:
         while len(self._networks) < count:
             self._networks.append(self._make())
         # Together they have as many threads of operations as the caller alone, whose own number is a setting of it.
-        threads, own, networks = max(1, torch.get_num_threads() // count), local(), iter(self._networks)
+        before = torch.get_num_threads()
+        threads, own, networks = max(1, before // count), local(), iter(self._networks)
 
         def begin() -> None:
             torch.set_num_threads(threads)
@@ -190,6 +191,8 @@ class Workers:
             finally:
                 # Also when a job failed, or the caller stopped half-way.
                 pool.shutdown(cancel_futures=True)
+                # What a worker sets is also the number of each thread that anyone starts later.
+                torch.set_num_threads(before)
 
     def train(self, mode: bool) -> None:
         """Turn dropout on or off."""

@@ -1,0 +1,157 @@
+"""How often `metasearch tune` keeps a step that is no better than the base encoder, and what gain it then prints.
+
+    python -m benchmarks.statistics.tuning                   # 1000 tunings of each design: ten minutes on one core
+    python -m benchmarks.statistics.tuning --tunings 100
+
+Held-out scores are drawn in which no line differs from the base encoder in truth, and `metasearch.pipelines.tune` makes
+its choice. A second table has the interval of a score near the best one. A row of each design is kept in
+`results/tuning.jsonl`; the last of a design counts.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.common.command import Command
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_rows
+from metasearch.evaluation.statistics.bounded import bounded_test
+from metasearch.pipelines.tune.choice import Table, decide
+from metasearch.pipelines.tune.steps import Step
+from metasearch.runs.markdown import markdown
+
+ROWS = RESULTS / "tuning.jsonl"
+Array = NDArray[np.float64]
+_FOLDS, _OF_GROUP, _OF_QUESTION = 4, 0.08, 0.15
+_POOLS = ("multilingual", "balanced", "expanded")
+
+
+@dataclass(frozen=True)
+class Design:
+    """Held-out scores without a true difference.
+
+    Attributes:
+        lines: steps with their rankings, the base encoder among them.
+        groups: of questions.
+        questions: of a group.
+        largest: share of the questions that are in one group; 0 for groups of one size.
+        kind: `normal` differences; `skewed` ones, of which few are large; `near 1`, scores of which most are 1.
+    """
+
+    lines: int
+    groups: int
+    questions: int
+    largest: float = 0.0
+    kind: str = "normal"
+
+    @property
+    def name(self) -> str:
+        """What it is called in the table."""
+        more = f", one with {100 * self.largest:.0f} % of the questions" if self.largest else ""
+        return f"{self.lines} lines, {self.groups} groups of {self.questions}{more}, {self.kind}"
+
+
+DESIGNS = (
+    *(Design(lines, groups, size) for lines in (2, 9, 18) for groups, size in ((8, 1), (12, 4), (40, 3))),
+    Design(9, 12, 4, largest=0.6),
+    Design(9, 12, 4, kind="skewed"),
+    Design(9, 40, 3, kind="skewed"),
+    Design(9, 12, 4, kind="near 1"),
+)
+NEAR_ONE = (12, 24, 48, 96)
+"""Groups of one question each, 85 % with the score 1 and the others with any score: the mean is 0.925."""
+
+
+def tuning(design: Design, random: np.random.Generator) -> Table:
+    """Return the held-out scores of a tuning."""
+    sizes = np.full(design.groups, design.questions)
+    if design.largest:
+        sizes[0] = round(design.largest / (1 - design.largest) * sizes[1:].sum())
+    groups = np.repeat(np.arange(design.groups), sizes)
+    shape = (design.lines, len(groups))
+    noise = random.standard_normal((design.lines, design.groups))[:, groups] * _OF_GROUP
+    if design.kind == "skewed":
+        noise += _OF_QUESTION * (random.exponential(size=shape) ** 2 - 2) / np.sqrt(20)
+    else:
+        noise += _OF_QUESTION * random.standard_normal(shape)
+    scores = np.clip(random.normal(1.05 if design.kind == "near 1" else 0.5, 0.25, len(groups)), 0, 1) + noise
+    scores = np.clip(scores, 0, 1) if design.kind == "near 1" else scores
+    lines = tuple((Step(f"step {i // 3}"), _POOLS[i % 3]) for i in range(design.lines))
+    return Table(lines, scores, groups * _FOLDS // design.groups, tuple(map(str, groups)))  # type: ignore[arg-type]
+
+
+def kept(design: Design, count: int, seed: int) -> dict[str, float]:
+    """Return how often another line than the base encoder is kept, and the gains that are printed, times 100.
+
+    `own` is the mean gain of the kept line on all folds, and `nested` the printed one, where a line is kept wrongly.
+    `printed` is the mean of printed gains over all tunings, 0 where the base encoder is kept.
+    """
+    random, own, nested = np.random.default_rng(seed), [], []
+    for table in (tuning(design, random) for _ in range(count)):
+        if line := table.choose():
+            own.append(float((table.scores[line] - table.scores[0]).mean()))
+            nested.append(decide(table, "map@20").kept.gain.mean)
+    means = {"own": float(np.mean(own or [0.0])), "nested": float(np.mean(nested or [0.0]))}
+    found = {name: round(100 * value, 3) for name, value in means.items()}
+    return {"kept": len(own) / count, **found, "printed": round(100 * sum(nested) / count, 3)}
+
+
+def covered(groups: int, count: int, seed: int) -> dict[str, float]:
+    """Return how often an interval of scores near 1 contains the mean, and how often it has no length."""
+    random, inside, flat = np.random.default_rng(seed), 0, 0
+    names, zeros = tuple(map(str, range(groups))), np.zeros(groups)
+    for _ in range(count):
+        scores = np.where(random.random(groups) < 0.85, 1.0, random.random(groups))
+        test = bounded_test(scores, zeros, names, 0, 1)
+        assert test.low is not None
+        assert test.high is not None
+        inside += test.low <= 0.925 <= test.high
+        flat += test.high - test.low < 1e-12
+    return {"inside": inside / count, "flat": flat / count}
+
+
+def choice_table(rows: list[Row]) -> str:
+    """Return a line of each design without a difference."""
+    last = latest_rows([row for row in rows if "lines" in row["design"]], lambda row: tuple(row["design"].values()))
+    heads = ["no line differs in truth", "another is kept, %", "its own gain", "printed gain", "over all tunings"]
+    shown: Mapping[str, Callable[[float], str]] = {
+        "kept": lambda value: f"{100 * value:.1f}", **dict.fromkeys(("own", "nested", "printed"), "{:+.1f}".format),
+    }  # fmt: skip
+    lines = [[Design(**row["design"]).name, *(show(row["found"][key]) for key, show in shown.items())] for row in last]
+    return markdown(heads, lines)
+
+
+def interval_table(rows: list[Row]) -> str:
+    """Return a line of each number of groups with scores near 1."""
+    last = latest_rows([row for row in rows if "near_one" in row["design"]], lambda row: row["design"]["near_one"])
+    lines = [
+        [str(row["design"]["near_one"]), *(f"{100 * row['found'][key]:.1f}" for key in ("inside", "flat"))]
+        for row in last
+    ]
+    return markdown(["questions, 85 % with score 1", "interval contains the mean, %", "has no length, %"], lines)
+
+
+@click.command(cls=Command)
+@click.option("--tunings", type=click.IntRange(min=1), default=1000, show_default=True, help="Of each design.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--results", type=click.Path(path_type=Path), default=ROWS, help="File that rows are appended to.")
+def main(tunings: int, seed: int, results: Path) -> None:
+    """Simulate, keep a row of each design, and print the tables."""
+    designs: list[tuple[Row, Callable[[], dict[str, float]]]] = [
+        *((asdict(each), lambda each=each: kept(each, tunings, seed)) for each in DESIGNS),
+        *(({"near_one": n}, lambda n=n: covered(n, 2 * tunings, seed)) for n in NEAR_ONE),
+    ]
+    for design, simulate in designs:
+        row = {"design": design, "tunings": tunings, "seed": seed, "found": simulate()}
+        append_rows(results, [{**row, **provenance()}])
+        click.echo(f"{design}: {row['found']}", err=True)
+    rows = read_rows(results)
+    click.echo(f"{choice_table(rows)}\n\n{interval_table(rows)}")
+
+
+if __name__ == "__main__":
+    main()

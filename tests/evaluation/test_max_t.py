@@ -1,0 +1,100 @@
+"""One test of several differences, corrected for their number, and the interval of a mean of bounded values."""
+
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metasearch.evaluation.statistics.bounded import bounded_test
+from metasearch.evaluation.statistics.max_t import any_above_zero
+from metasearch.evaluation.statistics.paired import clustered_test
+
+VALUES = st.integers(-20, 20).map(lambda value: value / 20)
+
+
+@st.composite
+def clustered(draw, rows=3):
+    """Return differences of up to `rows` lines, and a cluster for each unit."""
+    sizes = draw(st.lists(st.integers(1, 3), min_size=2, max_size=5))
+    clusters = [str(i) for i, size in enumerate(sizes) for _ in range(size)]
+    line = st.lists(VALUES, min_size=len(clusters), max_size=len(clusters))
+    return np.array(draw(st.lists(line, min_size=1, max_size=rows))), clusters
+
+
+def t_of(differences, clusters):
+    test = clustered_test(differences, [0.0] * len(clusters), clusters)
+    return float(np.sign(round(test.mean, 12))) * np.inf if test.t is None and test.mean else test.t or 0.0
+
+
+@given(clustered())
+def test_p_is_the_share_of_patterns_of_signs_with_as_large_a_t(drawn):
+    differences, clusters = drawn
+    names = sorted(set(clusters))
+    found = []
+    for signs in product([1, -1], repeat=len(names)):
+        turned = differences * [dict(zip(names, signs, strict=True))[each] for each in clusters]
+        found.append(max(t_of(row.tolist(), clusters) for row in turned))
+    observed = found[0]
+    expected = np.mean([t >= observed or t == pytest.approx(observed, rel=1e-6, abs=1e-9) for t in found])
+    assert any_above_zero(differences, clusters) == pytest.approx(expected)
+
+
+@given(clustered(rows=1), st.integers(1, 4))
+def test_a_line_that_stands_twice_counts_once(drawn, times):
+    differences, clusters = drawn
+    one, many = any_above_zero(differences, clusters), any_above_zero(np.repeat(differences, times, axis=0), clusters)
+    assert one == many
+
+
+@pytest.mark.parametrize("count", [5, 12, 40])
+def test_equal_differences_and_those_of_rounding_have_the_p_of_their_signs_alone(count):
+    names = [str(i) for i in range(count)]
+    patterns = 2 ** min(count, 12)
+    assert any_above_zero(np.full((1, count), 0.1), names) == 1 / patterns
+    assert any_above_zero(np.full((1, count), 1e-16), names) == 1.0
+    assert any_above_zero(np.zeros((0, count)), names) == 1.0
+    assert any_above_zero(np.full((1, count), 0.1), ["one"] * count) == 1.0
+
+
+@pytest.mark.parametrize("clusters", [8, 30])
+def test_no_more_than_5_percent_of_true_nulls_are_rejected_however_many_lines_there_are(clusters):
+    random, tunings = np.random.default_rng(0), 400
+    names, rejected = [str(i // 2) for i in range(2 * clusters)], 0
+    for _ in range(tunings):
+        common = random.standard_normal(clusters).repeat(2)
+        rejected += any_above_zero(common + random.standard_normal((10, 2 * clusters)), names) < 0.05
+    # 400 at 5 %: the deviation is √(0.05 · 0.95 / 400) = 1.1 %.
+    assert rejected / tunings <= 0.05 + 3 * 0.011
+
+
+@pytest.mark.parametrize("count", [6, 12, 50])
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-1, 1)])
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_near_an_end_the_interval_is_the_exact_one_of_a_share(count, low, high, wrong):
+    """Each cluster is at one end or the other: a share k of n, with P(X ≥ k) = P(X ≤ k) = 0.025 at the ends."""
+    values = np.full(count, float(high))
+    values[:wrong] = low
+    test = bounded_test(values, np.zeros(count), [str(i) for i in range(count)], low, high)
+    first, last = ((end - low) / (high - low) for end in (test.low, test.high))
+    right = count - wrong
+
+    def chance(share, which):
+        return sum(comb(count, k) * share**k * (1 - share) ** (count - k) for k in which)
+
+    assert chance(first, range(right, count + 1)) == pytest.approx(0.025)
+    assert last == 1 if wrong == 0 else chance(last, range(right + 1)) == pytest.approx(0.025)
+    if wrong == 0:
+        assert first == pytest.approx(0.025 ** (1 / count))
+
+
+@given(clustered(rows=1))
+def test_an_interval_is_within_the_ends_contains_the_mean_and_is_mirrored(drawn):
+    (differences,), clusters = drawn
+    zeros = np.zeros(len(clusters))
+    test, turned = (bounded_test(sign * differences, zeros, clusters, -1, 1) for sign in (1, -1))
+    assert -1 <= test.low <= test.mean + 1e-12
+    assert test.mean - 1e-12 <= test.high <= 1
+    assert (turned.low, turned.high) == pytest.approx((-test.high, -test.low), abs=1e-9)
