@@ -26,6 +26,7 @@ from benchmarks.speed.index_recall import recall_table
 from benchmarks.speed.serving import table as serving_table
 from benchmarks.speed.speed_tables import checkpointing_table, comparison_table
 from benchmarks.statistics.calibration import calibration_table
+from benchmarks.statistics.coverage import MISSED, coverage_table
 from metasearch.errors import ConfigError, nearest
 from metasearch.runs.markdown import markdown
 
@@ -122,6 +123,11 @@ DESIGNS = (
     "5 folds × 1 seed", "5 folds × 3 seeds",
     "1 fold × 3 seeds, of other seeds and questions on it", "5 folds × 3 seeds, fold effects correlate with 0.3",
 )  # fmt: skip
+UNEQUAL = (
+    "5 articles of 10 questions", "10 articles of 10 questions", "12 articles, one has 60 % of the questions",
+    "5 articles, both models near 1", "5 articles, one near 1, the other at 1",
+    "48 articles, one near 1, the other at 1",
+)  # fmt: skip
 BIAS = ("zero-shot", "fine-tune", "fine-tune+neutral", "neutral", "neutral+fine-tune", "aligned", "aligned+best")
 SMALL = (
     "three-stages", "without-mcl", "bool", "ce-hard", "without-both", "same-start", "pre-distilled", "similarity",
@@ -171,6 +177,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "short-calibration": lambda: short(
         calibration_table(rows_of("calibration")), NULLS, "main", "these models", "t-test over fold × language",
         rows=DESIGNS, left=1,
+    ),
+    "coverage": lambda: coverage_table(rows_of("coverage")),
+    "short-coverage": lambda: short(
+        coverage_table(rows_of("coverage")), MISSED, "fixed models", "percentiles of a bootstrap", rows=UNEQUAL, left=1
     ),
     "ablation-minilm": lambda: ablation_table(taught_by("minilm"), "minilm"),
     "ablation-e5": lambda: ablation_table(taught_by("e5"), "e5"),

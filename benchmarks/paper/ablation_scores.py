@@ -15,7 +15,7 @@ from metasearch.encoders.int8 import packed
 from metasearch.errors import DataError
 from metasearch.evaluation.statistics.jackknife import Interval, Stratum, spread
 from metasearch.evaluation.statistics.paired import subtract
-from metasearch.evaluation.study.paired import left_out
+from metasearch.evaluation.study.paired import omitted
 from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.folder import RunFolder
@@ -98,6 +98,6 @@ def figure(kept: QueryResults, test: Test, data: str) -> Figure:
     cells = sorted(cell for cell in kept.units if cell[0] == test.pool)
     units = {unit: i for i, unit in enumerate(sorted({unit for cell in cells for unit in kept.units[cell]}))}
     values, without, _, shares = (
-        part.mean(axis=-1, keepdims=True) for part in left_out([kept], cells, test.measure, units)
+        part.mean(axis=-1, keepdims=True) for part in omitted([kept], cells, test.measure, units)
     )
     return Figure(Stratum(values, without, shares, len(units)), data)

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_rows
-from benchmarks.statistics.methods import bootstrapped, left_out
+from benchmarks.statistics.methods import bootstrapped, omitted
 from metasearch.runs.markdown import markdown
 
 Array = NDArray[np.float64]
 ROWS = RESULTS / "coverage.jsonl"
 SHOWN = "compare", "bootstrap"
+MISSED = "95 % intervals that miss the true difference, in %"
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def missed(design: Design, count: int, seed: int) -> dict[str, float]:
     random, sizes = np.random.default_rng(seed), np.tile(design.sizes, (design.folds, 1))
     found = []
     for study in studies(design, count, np.random.default_rng(seed)):
-        intervals = left_out(study, sizes), bootstrapped(study, sizes, random)
+        intervals = omitted(study, sizes), bootstrapped(study, sizes, random)
         found.append([each.excludes(design.truth) for each in intervals])
     return dict(zip(SHOWN, np.mean(found, axis=0).tolist(), strict=True))
 
@@ -105,8 +106,7 @@ def coverage_table(rows: list[Row]) -> str:
     """Return a line of each design: the share of intervals that miss the true difference, in percent."""
     last = latest_rows(rows, lambda row: row["design"]["name"])
     lines = [[row["design"]["name"], *(f"{100 * row['missed'][name]:.1f}" for name in SHOWN)] for row in last]
-    heads = ["95 % intervals that miss the true difference, in %", "fixed models", "percentiles of a bootstrap"]
-    return markdown(heads, lines)
+    return markdown([MISSED, "fixed models", "percentiles of a bootstrap"], lines)
 
 
 @click.command(cls=Command)

@@ -33,10 +33,10 @@ def over_training(study: Array, random: np.random.Generator) -> bool:
 def these_models(study: Array, random: np.random.Generator) -> bool:
     """Return whether the interval of fixed models excludes 0: Student's over articles, each left out in turn."""
     articles = study.mean(axis=(1, 3, 4))
-    return left_out(articles, np.full(articles.shape, study.shape[3])).excludes(0.0)
+    return omitted(articles, np.full(articles.shape, study.shape[3])).excludes(0.0)
 
 
-def left_out(means: Array, sizes: NDArray[np.int64]) -> Interval:
+def omitted(means: Array, sizes: NDArray[np.int64]) -> Interval:
     """Return the interval of the mean over folds and questions with each article left out.
 
     `means` is the mean of each article's questions, and `sizes` the number of them, `(F, A)`.

@@ -42,8 +42,8 @@ def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
     )
     if few := [f"{each.arm.label} {each.differing}" for each in arms if 0 < each.differing < FEW_ARTICLES]:
         notes.append(
-            f"Fixed models: articles with a difference: {', '.join(few)}. With fewer than {FEW_ARTICLES}, do not trust the "
-            "interval if most scores are near 0 or 1: it then misses the true difference up to five times too often."
+            f"Fixed models: articles with a difference: {', '.join(few)}. With fewer than {FEW_ARTICLES}, do not trust "
+            "the interval if most scores are near 0 or 1: it can miss the true difference five times too often."
         )
     return (*notes, *comparison.missing)
 

@@ -1,13 +1,12 @@
 """The jackknife over groups of questions: how much a figure would differ on other questions, for the same models.
 
 A question is in a group with its translations and with all questions on its article, since these do not vary
-independently. Each group is left out in turn. For a mean this is the cluster-robust variance CR3 (Bell & McCaffrey
-2002; MacKinnon, Nielsen & Webb 2023), and it is defined for correlations, too. The interval is Student's, with
-Satterthwaite's degrees of freedom for groups of unequal size (Bell & McCaffrey 2002; Imbens & Kolesár 2016): G - 1 for
-G groups of equal size, and near 1 where one group has most of the questions.
+independently. The figure is computed without each group in turn. For a mean this is the cluster-robust variance CR3
+(Bell & McCaffrey 2002; MacKinnon, Nielsen & Webb 2023), and it is defined for correlations, too. The interval is
+Student's, with Satterthwaite's degrees of freedom (Bell & McCaffrey 2002; Imbens & Kolesár 2016): G - 1 for G groups of
+equal size, and near 1 where one group has most of the questions.
 
-The percentiles of a bootstrap over few groups are too narrow: nominal 5 % reject 21 % with five groups
-(`python -m benchmarks.statistics.coverage`).
+The percentiles of a bootstrap over few groups are too narrow (`python -m benchmarks.statistics.coverage`).
 """
 
 from collections.abc import Sequence
@@ -52,7 +51,7 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """K figures of independent questions, such as those of one fold, with each of G groups left out.
+    """K figures of independent questions, such as a fold's, whole and without each of G groups.
 
     Attributes:
         values: the figures, `(K,)`; NaN where the stratum does not have one.
