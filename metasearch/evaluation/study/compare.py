@@ -277,11 +277,11 @@ def _fold_differences(
 
 
 def _by_seed(one: Mapping[int, Array], other: Mapping[int, Array]) -> Array:
-    """Return one - other with each seed, `(S, L + 1)`: on equal seeds, or against an only run; else of their means."""
+    """Return one - other with each seed, `(S, L + 1)`; of their means, if they have other seeds."""
     first, second = (np.stack([*side.values()]) for side in (one, other))
-    if one.keys() != other.keys() and 1 not in (len(one), len(other)):
-        first, second = (side.mean(axis=0, keepdims=True) for side in (first, second))
-    return subtract(first, second)
+    if one.keys() == other.keys():
+        return subtract(first, second)
+    return subtract(first.mean(axis=0), second.mean(axis=0))[None]
 
 
 def _shared_seeds(pairing: Pairing, languages: Sequence[str], selection: ScoreSelection) -> list[list[list[float]]]:

@@ -87,8 +87,10 @@ def combine(rows: Sequence[tuple[Run, Row]]) -> tuple[list[Arm], list[Scored]]:
         # The same arm, fold and seed in two studies: to keep one of them would be a silent choice.
         apart = not arm.zero_shot and any(len({run.source for run, _ in runs.values()}) > 1 for runs in cells.values())
         for (fold, seed), runs in cells.items():
-            # By path, so that the order of the arguments does not decide whose scores are read.
-            for run, own in sorted(runs.values(), key=lambda each: str(each[0].path)):
+            # A run that trained nothing first, then by path: the order of the arguments does not decide what is read.
+            for run, own in sorted(
+                runs.values(), key=lambda each: (each[1][0].get("mode") is not None, str(each[0].path))
+            ):
                 cell = replace(arm, source=run.source) if apart else arm, fold, seed
                 before = chosen.setdefault(cell, (run, own))
                 if before[0] is not run and not arm.zero_shot:

@@ -10,6 +10,7 @@ from scipy import stats
 
 from helpers.studies import elsewhere, write_study
 from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.evaluation.study import paired
 from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.read import read_study
 from metasearch.runs.per_query_results import load, query_results_path
@@ -221,6 +222,16 @@ def test_the_interval_of_a_correlation_is_that_of_pairs_left_out_by_hand(measure
     found = only(study, measure=measure)
     assert (found.interval.low, found.interval.high) == pytest.approx(left_out_by_hand(study, statistic, pool="pairs"))
     assert found.value.mean == pytest.approx(fold_language(study, "maml", measure=measure, pool="pairs").mean())
+
+
+def test_a_correlation_of_another_package_is_computed_by_its_own_function(tmp_path, monkeypatch):
+    """Here Spearman's, as if it had another name."""
+    sizes = {"folds": (0, 1), "languages": ("ar",), "questions": 10}
+    study = read_study([write_study(tmp_path / "sts", ARMS, kind="similarity", **sizes)])
+    quick = only(study, measure="spearman").interval
+    monkeypatch.setattr(paired, "_spearman", None)
+    found = only(study, measure="spearman").interval
+    assert (found.low, found.high) == pytest.approx((quick.low, quick.high))
 
 
 def test_a_large_difference_is_marked_and_the_other_way_round_has_the_other_sign(study):
