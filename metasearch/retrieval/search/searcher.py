@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from metasearch.config.index import list_conditions
 from metasearch.config.languages import UNKNOWN, normalise_tag
 from metasearch.config.recipe import Role
 from metasearch.data.formats.arrays import derive
+from metasearch.data.formats.given import list_texts
 from metasearch.encoders.cross_encoder import Reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import ALPHA, expanded, merged
@@ -69,7 +70,7 @@ class Searcher:
 
     def search(
         self,
-        queries: Sequence[str],
+        queries: Iterable[str],
         *,
         top_k: int = 10,
         languages: Collection[str] = (),
@@ -96,11 +97,13 @@ class Searcher:
                 equal values, `{"topic": "news"}` (`metasearch.config.index`).
 
         Raises:
+            TypeError, DataError: the queries are no list of texts (`metasearch.data.formats.given`).
             ConfigError: no passage is in one of the languages or has one of the fields, a condition is wrong, `top_k`
                 is below 1, the index cannot be expanded, or there is no reranker or it would read fewer passages than
                 are wanted.
             RunFolderError: a passage of the index is damaged.
         """
+        queries = list_texts(queries, "queries")
         if not queries:
             return []
         if rerank:
@@ -134,12 +137,12 @@ class Searcher:
             hits = [self._rerank(query, own)[:top_k] for query, own in zip(queries, hits, strict=True)]
         return hits
 
-    def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
+    def encode_queries(self, queries: Iterable[str]) -> NDArray[np.float32]:
         """Return the unit vectors of queries, `(Q, D)`, with the projection of a neutral index.
 
         Their dot products with the vectors of `metasearch index --vectors` are the scores of passages.
         """
-        return self.projected.encode(queries, QUERY)
+        return self.projected.encode(list_texts(queries, "queries"), QUERY)
 
     def _rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits sorted by the cross-encoder's scores; ties keep their order."""
