@@ -4,6 +4,7 @@ import copy
 import functools
 import gc
 import importlib
+import logging
 import os
 import runpy
 import sys
@@ -122,3 +123,14 @@ def write(tmp_path):
         return path
 
     return written
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Return a function that gives the lines of the log, whatever handlers a command of another test has left."""
+    lines: list[str] = []
+    handler, logger = logging.Handler(), logging.getLogger("metasearch")
+    monkeypatch.setattr(handler, "emit", lambda record: lines.append(record.getMessage()))
+    monkeypatch.setattr(logger, "handlers", [handler])
+    logger.setLevel(logging.INFO)
+    return lambda: lines

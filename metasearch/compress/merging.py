@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from metasearch.compress.plan import Layers
 from metasearch.compress.student import with_transformer
 from metasearch.config.seeding import stream
+from metasearch.data.formats.given import each_text
 from metasearch.encoders.compressed import (
     backbone_config,
     check_fewer,
@@ -133,7 +134,7 @@ def _neurons(config: Any) -> str:
 
 
 def _drawn(texts: Iterable[str], seed: int) -> list[str]:
-    distinct = list(dict.fromkeys(texts))
+    distinct = list(dict.fromkeys(each_text(texts)))
     if not distinct:
         raise DataError("no texts to fit layers on")
     if len(distinct) <= TEXTS:

@@ -4,7 +4,7 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 from metasearch.compress.plan import require_packages
 from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import MaxLength, Role
+from metasearch.data.formats.given import list_texts
 from metasearch.encoders.lengths import BATCH_TOKENS, complete, encode_in_batches, shorten
 from metasearch.errors import EncoderError, first_line
 from metasearch.io import digest, read_bytes
@@ -139,8 +140,9 @@ class OnnxEncoder:
         vectors: NDArray[np.float32] = found[0]
         return vectors
 
-    def encode(self, texts: Sequence[str], role: Role, batch_size: int = 64) -> NDArray[np.float32]:
+    def encode(self, texts: Iterable[str], role: Role, batch_size: int = 64) -> NDArray[np.float32]:
         """Return unit vectors `(len(texts), D)`; each distinct text is encoded once, in batches of similar length."""
+        texts = list_texts(texts)
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return np.zeros((0, self.dimension()), np.float32)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from metasearch.compress.plan import Initial, Rows, check_initial
 from metasearch.config.seeding import seed_of
 from metasearch.data.formats.blank import remove_invisible
+from metasearch.data.formats.given import each_text
 from metasearch.encoders.compressed import (
     CompressedConfig,
     CompressedModel,
@@ -96,7 +97,7 @@ def _counts(encoder: Encoder, texts: Iterable[str], size: int) -> torch.Tensor:
     def tokenise(batch: list[str]) -> Iterable[Sequence[int]]:
         return encoder.input.tokenise(batch, limit)["input_ids"]
 
-    return 1 + count_tokens(tokenise, (prompt + text for text in texts), size)
+    return 1 + count_tokens(tokenise, (prompt + text for text in each_text(texts)), size)
 
 
 def with_transformer(model: SentenceTransformer, transformer: Any) -> SentenceTransformer:
@@ -150,7 +151,7 @@ def make_static(
         def tokenise(batch: list[str]) -> Iterable[Sequence[int]]:
             return (text.ids for text in tokenizer.encode_batch(batch, add_special_tokens=False))
 
-        counts = count_tokens(tokenise, map(remove_invisible, texts), len(table))
+        counts = count_tokens(tokenise, map(remove_invisible, each_text(texts)), len(table))
         shares = (counts / counts.sum()).to(table)
         table = table - shares @ table
     if dimensions is not None:

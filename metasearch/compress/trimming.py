@@ -20,6 +20,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from metasearch.compress.vocabulary import BYTES, find_padding, replaced, word_table
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import remove_invisible
+from metasearch.data.formats.given import each_text
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.prompts import prompt_of
@@ -100,7 +101,7 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
 def _inputs(encoder: Encoder, texts: Iterable[str]) -> list[str]:
     """Return each distinct text behind the prompt for each role, and the prompts alone."""
     prompts = dict.fromkeys(prompt_of(encoder.model, role) for role in get_args(Role))
-    distinct = dict.fromkeys(map(remove_invisible, texts))
+    distinct = dict.fromkeys(map(remove_invisible, each_text(texts)))
     if not distinct:
         raise DataError("no texts to take the vocabulary from")
     # Prompts of other names stand alone: they may be put before any text later.

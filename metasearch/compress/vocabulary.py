@@ -19,6 +19,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from metasearch.config.seeding import stream
 from metasearch.data.formats.blank import remove_invisible
+from metasearch.data.formats.given import each_text
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
@@ -65,7 +66,7 @@ def train_tokenizer(texts: Iterable[str], size: int, lowercase: bool = False) ->
     spaces = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), *lower, *spaces])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    lines = [line for text in texts if (line := tokenizer.normalizer.normalize_str(remove_invisible(text)))]
+    lines = [line for text in each_text(texts) if (line := tokenizer.normalizer.normalize_str(remove_invisible(text)))]
     if not lines:
         raise DataError("no text to learn a tokenizer from")
     alphabet = covered(lines)

@@ -5,7 +5,7 @@ search (Nogueira & Cho 2019).
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from sentence_transformers import CrossEncoder
 from torch import nn
 
 from metasearch.config import registry
+from metasearch.data.formats.given import list_texts
 from metasearch.encoders.loader_log import warnings_as_lines
 from metasearch.encoders.open import is_path, only_cached, recorded, require_fit
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, first_line
@@ -78,11 +79,12 @@ class Reranker:
         self.name = name
         self._warned = False
 
-    def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+    def scores(self, query: str, texts: Iterable[str]) -> NDArray[np.float32]:
         """Return the raw score (logit) of each text for a query, `(len(texts),)`; equal texts have equal scores.
 
         `NonFiniteError` if a score is NaN or infinite.
         """
+        texts = list_texts(texts)
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return np.zeros(0, np.float32)

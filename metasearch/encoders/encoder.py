@@ -4,7 +4,7 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +16,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
 from metasearch.config.recipe import MaxLength, Role, public_name
+from metasearch.data.formats.given import list_texts
 from metasearch.encoders.activations import untrusted
 from metasearch.encoders.checks import normalised, pools_prompts, require_alike, require_independence
 from metasearch.encoders.features import Features as Features
@@ -32,13 +33,6 @@ log = logging.getLogger(__name__)
 _TOKENISED_AT_ONCE = 4096
 _REMEMBERED = 2**19
 """Texts whose tokens are remembered; half a kilobyte each."""
-
-
-def distinct_texts(texts: Sequence[str]) -> list[str]:
-    """Return distinct texts; a single string in place of a list is refused."""
-    if isinstance(texts, str):
-        raise TypeError(f"texts: expected a list of texts, got the text {texts[:40]!r}; write [text]")
-    return list(dict.fromkeys(texts))
 
 
 class Embedder(nn.Module):
@@ -166,7 +160,7 @@ class Encoder:
             )
         return prompt
 
-    def features(self, texts: Sequence[str], role: Role) -> dict[str, Tensor]:
+    def features(self, texts: Iterable[str], role: Role) -> dict[str, Tensor]:
         """Return texts as padded tensors `(B, T)` on the weights' device, T the longest of them."""
         return self.padded(self.tokens(texts, role))
 
@@ -174,12 +168,13 @@ class Encoder:
         """Return padded token tensors `(B, T)` on the weights' device."""
         return {key: value.to(self.device) for key, value in self.input.padded(self.columns, rows).items()}
 
-    def tokens(self, texts: Sequence[str], role: Role) -> list[NDArray[np.int32]]:
+    def tokens(self, texts: Iterable[str], role: Role) -> list[NDArray[np.int32]]:
         """Return each text's tokens `(columns, length)`, with special tokens, truncated at the role's limit.
 
-        The tokens of half a million texts are cached. A single string in place of a list is a `TypeError`.
+        The tokens of half a million texts are cached. Errors as `list_texts`.
         """
-        distinct = distinct_texts(texts)
+        texts = list_texts(texts)
+        distinct = dict.fromkeys(texts)
         if len(self._tokens) + len(distinct) > _REMEMBERED:
             self.forget()
         new = [text for text in distinct if (role, text) not in self._tokens]
@@ -196,10 +191,10 @@ class Encoder:
             self._log_truncation(new, role)
         return [self._tokens[role, text] for text in texts]
 
-    def is_truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
+    def is_truncated(self, texts: Iterable[str], role: Role) -> NDArray[np.bool_]:
         """Return which texts are truncated at the role's limit, `(N,)`; the caller reports it instead of the log."""
         self._reported.add(role)
-        limit = self.limit(role)
+        limit, texts = self.limit(role), list_texts(texts)
         truncated = self.lengths(texts, role) >= limit
         # A text of exactly as many tokens as the limit is read to its end.
         if full := np.flatnonzero(truncated).tolist():
@@ -217,8 +212,9 @@ class Encoder:
         else:
             self._reported.discard(role)
 
-    def lengths(self, texts: Sequence[str], role: Role) -> NDArray[np.int64]:
+    def lengths(self, texts: Iterable[str], role: Role) -> NDArray[np.int64]:
         """Return each text's number of tokens, with special tokens, truncated at the role's limit."""
+        texts = list_texts(texts)
         # In parts: the tokens of a large corpus would fill the memory.
         starts = range(0, max(len(texts), 1), _REMEMBERED // 2)
         parts = (self.tokens(texts[start : start + _REMEMBERED // 2], role) for start in starts)
@@ -229,18 +225,19 @@ class Encoder:
         self._tokens.clear()
 
     def encode(
-        self, texts: Sequence[str], role: Role, output: Output = "sentence", batch_size: int = 64
+        self, texts: Iterable[str], role: Role, output: Output = "sentence", batch_size: int = 64
     ) -> NDArray[np.float32]:
         """Return vectors `(len(texts), D)` with the current weights, without gradients and dropout.
 
         Each distinct text is encoded once, in batches of texts of similar length: at most `batch_size` texts and about
-        1,024 tokens on a CPU, more on a GPU. A single string in place of a list is a `TypeError`, and the output
-        `states`, which has a row for each token, a `ValueError`.
+        1,024 tokens on a CPU, more on a GPU. The output `states`, which has a row for each token, is a `ValueError`;
+        other errors as `metasearch.data.formats.given.list_texts`.
         """
         dimension = self.dimension(output)
         if output == "states":
             raise ValueError("output states has a row for each token, not for each text")
-        distinct = distinct_texts(texts)
+        texts = list_texts(texts)
+        distinct = list(dict.fromkeys(texts))
         if not distinct:
             return np.zeros((0, dimension), np.float32)
         lengths = self.lengths(distinct, role)
@@ -261,11 +258,11 @@ class Encoder:
         place = {text: i for i, text in enumerate(distinct)}
         return vectors[[place[text] for text in texts]]
 
-    def encode_query(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:
+    def encode_query(self, texts: Iterable[str], batch_size: int = 64) -> NDArray[np.float32]:
         """Return query vectors, `(len(texts), D)`, as `encode` does."""
         return self.encode(texts, "question", batch_size=batch_size)
 
-    def encode_document(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:
+    def encode_document(self, texts: Iterable[str], batch_size: int = 64) -> NDArray[np.float32]:
         """Return document vectors, `(len(texts), D)`, as `encode` does."""
         return self.encode(texts, "candidate", batch_size=batch_size)
 

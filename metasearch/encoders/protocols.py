@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from metasearch.config.recipe import Role
+from metasearch.data.formats.given import list_texts
 
 
 class TextEncoder(Protocol):
@@ -72,6 +73,7 @@ class CachedEncoder:
 
     def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
         """Return unit vectors `(len(texts), D)`, in order."""
+        texts = list_texts(texts)
         new = list(dict.fromkeys(text for text in texts if (role, text) not in self._vectors))
         vectors = self._encoder.encode(new, role)
         self._vectors.update(zip(((role, text) for text in new), vectors, strict=True))

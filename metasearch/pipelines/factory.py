@@ -92,7 +92,7 @@ def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Devic
     before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded
     # With the texts of all parts: only words are taken from them, and vectors do not change.
     texts = (text for part in parts for _, text, language in texts_of(part) if language in languages)
-    encoder = trim(encoder, dict.fromkeys(texts))
+    encoder = trim(encoder, texts)
     encoder.origin, encoder.seeded = origin, seeded
     of = f"{encoder.parameter_count:,} parameters of {before:,}"
     log.info("trimmed to the words of %s in %s: %s", benchmark.task.task, ", ".join(sorted(languages)), of)

@@ -1,7 +1,6 @@
 """BEIR folders: several relevant documents, graded relevance, unlabelled documents in the pool."""
 
 import json
-import logging
 from math import log2
 
 import numpy as np
@@ -107,14 +106,6 @@ def test_ndcg_counts_gains(tmp_path):
     second = 1.0  # `three` is nearest to `second`
     assert found.mean("ndcg@10") == pytest.approx((first + second) / 2)
     assert found.mean("map") == pytest.approx(((1 / 1 + 2 / 3) / 2 + 1) / 2)  # whatever their grades
-
-
-@pytest.fixture
-def said(caplog, monkeypatch):
-    """Return a function that gives the lines of the log."""
-    monkeypatch.setattr(logging.getLogger("metasearch"), "propagate", True)
-    caplog.set_level(logging.INFO, "metasearch")
-    return lambda: [record.getMessage() for record in caplog.records]
 
 
 VECTORS = st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any)

@@ -35,14 +35,6 @@ def encoder():
     return tiny.build()
 
 
-@pytest.mark.parametrize("text", ["abc", ""])
-@pytest.mark.parametrize("method", ["encode", "tokens", "lengths", "features"])
-def test_one_text_in_the_place_of_a_list_is_refused(encoder, method, text):
-    """To Python a text is a list of letters, each of which would get a vector of its own."""
-    with pytest.raises(TypeError, match=f"expected a list of texts, got the text '{text}'"):
-        getattr(encoder, method)(text, "text")
-
-
 def with_lengths(encoder, **lengths):
     """Wrap the same model for a task with other lengths."""
     return Encoder(encoder.model, encoder.name, MaxLength(**lengths))

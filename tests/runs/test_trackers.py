@@ -1,6 +1,5 @@
 """Loss terms and dev scores of a run go to the trackers that were asked for, beside the progress bar."""
 
-import logging
 import re
 import sys
 import threading
@@ -120,8 +119,7 @@ def test_a_package_that_cannot_be_imported_is_one_too(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 @pytest.mark.parametrize("later", ["init", "log", "finish"])
-def test_after_that_an_outage_is_one_warning_and_the_work_goes_on(later, error, package, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(logging.getLogger("metasearch"), "propagate", True)
+def test_after_that_an_outage_is_one_warning_and_the_work_goes_on(later, error, package, tmp_path, said):
     functions = {"init": lambda **_: None, "log": lambda *_, **__: None, "finish": lambda: None}
     if later == "init":  # of the second stage
         begun = []
@@ -131,8 +129,8 @@ def test_after_that_an_outage_is_one_warning_and_the_work_goes_on(later, error, 
     package("trackio", **functions)
     calls = report(["trackio"], tmp_path, stages=("one", "two") if later == "init" else ("one",))
     assert len(calls) == 3
-    (said,) = caplog.messages
-    assert re.fullmatch(r"--track: trackio failed: .+; the training goes on, and log\.jsonl has all values", said)
+    (line,) = said()
+    assert re.fullmatch(r"--track: trackio failed: .+; the training goes on, and log\.jsonl has all values", line)
 
 
 def test_values_after_an_outage_arrive(package, tmp_path):
@@ -149,12 +147,11 @@ def test_values_after_an_outage_arrive(package, tmp_path):
 
 
 @pytest.mark.parametrize("later", ["log", "finish"])
-def test_a_call_that_never_returns_holds_nothing_up(later, package, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(logging.getLogger("metasearch"), "propagate", True)
+def test_a_call_that_never_returns_holds_nothing_up(later, package, tmp_path, said, monkeypatch):
     monkeypatch.setattr(trackers, "END_SECONDS", 0.01)
     package("trackio", **{"init": lambda **_: None, "log": lambda *_, **__: None, "finish": never, later: never})
     report(["trackio"], tmp_path)
-    assert caplog.messages == [
+    assert said() == [
         "--track: trackio failed: no answer within 0.01 s; the training goes on, and log.jsonl has all values"
     ]
 

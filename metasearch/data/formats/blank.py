@@ -40,13 +40,18 @@ def blank(text: str) -> str:
 
 def require_text(text: str) -> str:
     """Return a text; `ValueError` if it shows nothing, or has half a surrogate pair, which UTF-8 cannot encode."""
-    if held := blank(text):
+    if held := blank(text) or half_pair(text):
         raise ValueError(f"expected a text, got {held}")
+    return text
+
+
+def half_pair(text: str) -> str:
+    """Return the first half of a surrogate pair in a text, in words; the empty string where there is none."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"expected a text, got half a surrogate pair, U+{ord(text[error.start]):04X}") from None
-    return text
+        return f"half a surrogate pair, U+{ord(text[error.start]):04X}"
+    return ""
 
 
 def remove_invisible(text: str) -> str:

@@ -7,7 +7,7 @@
 | `.parquet`, `.arrow`, `.feather` | rows of the table, with pyarrow |
 | folder | of a `datasets.Dataset` or of a `DatasetDict` with one split, as `save_to_disk` writes them, with pyarrow |
 | folder | of shards of one table, such as `train-00000-of-00002.parquet`, in the order of their names |
-| in memory | an iterable of mappings, such as dicts or a `datasets.Dataset`; a pandas `DataFrame` |
+| in memory | an iterable of mappings, such as dicts or a `datasets.Dataset`; a table of pandas, polars or pyarrow |
 
 Text files may be packed: their names then end in `.gz`.
 """
@@ -278,6 +278,10 @@ def read_key(path: Path, key: str, kind: type = list) -> Any:
 
 
 def _memory_rows(source: Any, how: _How) -> Iterator[Row]:
+    if hasattr(source, "with_format"):  # a Dataset, whose rows are tables or arrays in other formats
+        source = source.with_format(None)
+    for name in ("to_pylist", "to_dicts"):  # of pyarrow, of polars
+        source = getattr(source, name)() if hasattr(source, name) else source
     if hasattr(source, "iterrows"):  # a DataFrame, whose missing values are numbers that are none
         replace(how, single=None).require_single("rows", list(map(str, source.columns)))
         source = source.astype(object).where(source.notna(), None).to_dict("records")
@@ -289,4 +293,4 @@ def _memory_rows(source: Any, how: _How) -> Iterator[Row]:
         if isinstance(values, Mapping):
             yield Row(f"row {number}", number, values)
         else:
-            how.damaged(f"row {number}", f"expected a dict, got {str(values)[:_SHOWN]}")
+            how.damaged(f"row {number}", f"expected a dict, got {' '.join(repr(values).split())[:_SHOWN]}")

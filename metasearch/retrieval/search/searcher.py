@@ -1,7 +1,7 @@
 """Answers queries from an index with the encoder that made it."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from metasearch.config import yaml
 from metasearch.config.index import SearchSettings
 from metasearch.config.recipe import Role
+from metasearch.data.formats.given import list_texts
 from metasearch.encoders.cross_encoder import Reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
@@ -57,7 +58,7 @@ class Searcher:
 
     def search(
         self,
-        queries: Sequence[str],
+        queries: Iterable[str],
         *,
         top_k: int = 10,
         languages: Collection[str] = (),
@@ -84,6 +85,7 @@ class Searcher:
                 equal values, `{"topic": "news"}` (`metasearch.config.index`).
 
         Raises:
+            TypeError, DataError: the queries are no list of texts (`metasearch.data.formats.given`).
             ConfigError: no passage is in one of the languages or has one of the fields, a condition is wrong, `top_k`
                 is below 1, the index cannot be expanded, or there is no reranker or it would read fewer passages than
                 are wanted.
@@ -93,7 +95,7 @@ class Searcher:
             "top_k": top_k, "languages": tuple(languages), "hybrid": hybrid, "expand": expand, "balance": balance,
             "rerank": rerank, "where": where,
         }  # fmt: skip
-        return self.answer(queries, yaml.check(asked, SearchSettings, "search"))
+        return self.answer(list_texts(queries, "queries"), yaml.check(asked, SearchSettings, "search"))
 
     def answer(self, queries: Sequence[str], asked: SearchSettings) -> list[list[Hit]]:
         """Return each query's best passages by settings, as `search`."""
@@ -129,12 +131,12 @@ class Searcher:
             message = f"{asked.top_k} hits are asked of {asked.rerank} reranked passages; rerank {asked.top_k} or more"
             raise SearchError("rerank", "cannot_rerank", message)
 
-    def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
+    def encode_queries(self, queries: Iterable[str]) -> NDArray[np.float32]:
         """Return the unit vectors of queries, `(Q, D)`, with the projection of a neutral index.
 
         Their dot products with the vectors of `metasearch index --vectors` are the scores of passages.
         """
-        return self.projected.encode(queries, QUERY)
+        return self.projected.encode(list_texts(queries, "queries"), QUERY)
 
     def _rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits sorted by the cross-encoder's scores; ties keep their order."""
