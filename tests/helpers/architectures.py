@@ -55,7 +55,7 @@ _CHANGES = {
 
 
 def text_kinds():
-    """Return the `model_type` of every base model that also is an encoder, a language model or a classifier of texts."""
+    """Return the `model_type` of each network that is an encoder, a language model or a classifier of texts."""
     for_texts = (
         auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
         auto.MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES,
