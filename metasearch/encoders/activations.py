@@ -86,7 +86,9 @@ def saveable(module: Any) -> Any:
             "settings; use an activation without settings"
         )
     changed = copy.copy(module)
-    changed._modules = {**module._modules, "activation_function": twin()}  # which a shallow copy shares
+    changed._modules = dict(module._modules)  # which a shallow copy shares
+    changed.__dict__.pop("activation_function", None)  # a function, which would hide the module
+    changed.activation_function = twin()
     return changed
 
 

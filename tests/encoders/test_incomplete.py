@@ -112,6 +112,20 @@ def test_code_that_stands_in_the_folder_asks_for_trust(folder):
         open_checkpoint(str(folder))
 
 
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_module_of_a_package_that_is_not_installed_is_named(folder, trust):
+    change(folder / "modules.json", module(1, "not_installed.models.Weighted"))
+    says = "module 'not_installed.models.Weighted' of its modules.json is of the package 'not_installed', which is not"
+    with pytest.raises(EncoderError, match=says):
+        open_checkpoint(str(folder), trust_remote_code=trust)
+
+
+def test_a_module_of_an_installed_package_asks_for_trust(folder):
+    change(folder / "modules.json", module(1, "numpy.linalg.Weighted"))
+    with pytest.raises(EncoderError, match="pass --trust-remote-code"):
+        open_checkpoint(str(folder))
+
+
 def test_a_folder_that_cannot_be_loaded_is_an_error_of_one_line(folder):
     (folder / "modules.json").write_text('["Pooling"]')
     with pytest.raises(EncoderError, match=rf"^encoder '{folder}' cannot be loaded: [^\n]+$"):

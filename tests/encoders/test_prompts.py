@@ -1,14 +1,18 @@
 """What is put before texts is what sentence-transformers puts before them, in memory and where the model is saved."""
 
 from itertools import cycle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import make
 from helpers.tiers import others_slow
-from metasearch.encoders.prompts import prompt_of, replace_prompts
+from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.prompts import prompt_of, replace_prompts, unused_prompts
 
 PUBLISHED = {
     "none": ({}, None),
@@ -52,6 +56,43 @@ def test_prompts_that_are_set_on_a_model_are_those_of_the_folder_that_it_is_save
     encoder.save(tmp_path / "saved")
     assert ([prompt_of(encoder.model, role) for role in ROLES], encoder.fingerprint) == before
     assert_alike(encoder, opened(tmp_path / "saved"))
+
+
+NAMES = {
+    "question": ("query", "question", "search_query"),
+    "candidate": ("document", "passage", "corpus", "doc", "text", "search_document"),
+}
+TABLES = st.dictionaries(st.sampled_from([*sum(NAMES.values(), ()), "Classification"]), st.sampled_from(["", "a", "b"]))
+
+
+@given(table=TABLES)
+def test_the_first_prompt_of_a_role_that_is_not_empty_is_taken_and_others_are_named(table):
+    model = SimpleNamespace(prompts=table, default_prompt_name=None)
+    expected = {role: next(filter(None, map(table.get, names)), "") for role, names in NAMES.items()}
+    assert {role: prompt_of(model, role) for role in NAMES} == expected
+    assert unused_prompts(model) == [name for name, prompt in table.items() if prompt not in {"", *expected.values()}]
+
+
+@pytest.mark.parametrize("place", others_slow((role, name) for role in reversed(NAMES) for name in NAMES[role][1:]))
+def test_a_published_prompt_is_read_under_its_other_names(place, tmp_path, caplog):
+    """sentence-transformers saves an empty prompt under the first name."""
+    role, name = place
+    model = SentenceTransformer(modules=list(make("bert").model), prompts={name: "p: "}, device="cpu")
+    model.save_pretrained(str(tmp_path / "published"), create_model_card=False)
+    encoder = open_checkpoint(str(tmp_path / "published"))
+    assert {each: encoder.prompt(each) for each in ROLES} == {**dict.fromkeys(ROLES, ""), role: "p: "}
+    assert "no text is read" not in caplog.text
+    encoder.save(tmp_path / "saved")
+    assert_alike(encoder, opened(tmp_path / "saved"))
+
+
+def test_prompts_under_unknown_names_are_one_line(tmp_path, caplog):
+    prompts = {"query": "q: ", "document": "d: ", "Classification": "c: ", "same": "q: ", "s2s": "s: "}
+    model = SentenceTransformer(modules=list(make("bert").model), prompts=prompts, device="cpu")
+    model.save_pretrained(str(tmp_path), create_model_card=False)
+    open_checkpoint(str(tmp_path))
+    (line,) = [each.getMessage() for each in caplog.records if "prompts" in each.getMessage()]
+    assert "no text is read with its prompts 'Classification', 's2s';" in line
 
 
 REPLACED = ("query and passage", "all three of a candidate", "an empty default", "a default that is the query's")

@@ -1,0 +1,73 @@
+"""Every architecture of transformers that reads texts works as an encoder, or is refused in one line."""
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.architectures import POSITIONS, text_kinds, write_tiny
+from helpers.gradients import Case
+from metasearch.encoders.open import open_checkpoint
+from metasearch.errors import EncoderError
+from metasearch.training.outer_gradients import OuterGradients
+
+LONG = "the old key under the mat by the door of the old house " * 5
+TEXTS = ["Where is the key?", LONG, "x", "", LONG[:60]]
+QUICK = ("roberta", "ibert", "mpt", "canine", "t5", "bart", "llama", "xlnet", "mamba", "tipsv2_text_model", "fnet")
+"""Each with another way to place tokens; two are refused."""
+REFUSED = ("canine", "fnet")
+UNSTABLE = ("xlstm",)
+"""Kinds whose vectors differ from one opening of the same folder to the next, in transformers itself."""
+
+assert len(LONG) > 5 * POSITIONS
+
+
+def step(encoder):
+    """Take one step of MAML with the gradients of the product."""
+    OuterGradients(encoder)(Case("maml").learn(encoder, inner_steps=1), Case("maml").episodes(1))
+    with torch.no_grad():
+        for weight in encoder.embedder.parameters():
+            if weight.grad is not None:
+                weight -= 0.05 * weight.grad.to_dense()
+
+
+def check(folder, saved):
+    """Encode, train, save and open again."""
+    encoder = open_checkpoint(str(folder))
+    alone = np.concatenate([encoder.encode([text], "text") for text in TEXTS])
+    together = encoder.encode(TEXTS, "text")
+    assert np.isfinite(alone).all()
+    np.testing.assert_allclose(together, alone, atol=1e-4)
+    step(encoder)
+    trained = encoder.encode(TEXTS, "text")
+    assert np.abs(trained - together).max() > 0
+    encoder.save(saved)
+    again = open_checkpoint(str(saved))
+    np.testing.assert_allclose(again.encode(TEXTS, "text"), trained, atol=1e-5)
+    assert again.fingerprint == encoder.fingerprint
+    assert again.input.longest == encoder.input.longest
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_an_architecture_works_or_is_refused_in_one_line(kind, tmp_path):
+    write_tiny(kind, tmp_path / "tiny")
+    if kind in REFUSED:
+        with pytest.raises(EncoderError, match=r"^[^\n]+$"):
+            check(tmp_path / "tiny", tmp_path / "saved")
+    else:
+        check(tmp_path / "tiny", tmp_path / "saved")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", sorted(set(text_kinds()) - {*QUICK, *UNSTABLE}))
+def test_every_architecture_works_or_is_refused_in_one_line(kind, tmp_path):
+    try:
+        write_tiny(kind, tmp_path / "tiny")
+    except Exception as error:
+        pytest.skip(f"not made tiny: {error}")
+    try:
+        check(tmp_path / "tiny", tmp_path / "saved")
+    except EncoderError as error:
+        refused = str(error)
+    else:
+        refused = ""
+    assert "\n" not in refused
