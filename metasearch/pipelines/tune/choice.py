@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Self
 
 import numpy as np
@@ -34,7 +33,6 @@ class Standing:
         pool: way to rank the candidates.
         mean: mean score from 0 to 1, with an interval over groups.
         gain: difference from the base encoder, paired by question.
-        behind: difference of the best line from this one, paired by question.
         p: p-value of the hypothesis that no other line is better, corrected for their number.
     """
 
@@ -42,7 +40,6 @@ class Standing:
     pool: Pool
     mean: PairedTest
     gain: PairedTest
-    behind: PairedTest
     p: float
 
     def __str__(self) -> str:
@@ -60,6 +57,7 @@ class Choice:
         standings: the simplest one first.
         kept: the kept one. Unless it is the base encoder, its mean and gain are those of nested choices: the questions
             of each fold are scored by what the other folds choose.
+        behind: difference of the best one from the kept one on all questions.
         others: fold → what is chosen without it, where that is not the kept one.
     """
 
@@ -68,6 +66,7 @@ class Choice:
     folds: int
     standings: tuple[Standing, ...]
     kept: Standing
+    behind: PairedTest
     others: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -94,7 +93,7 @@ class Choice:
         if len(self.standings) == 1:
             return "Nothing else was tried."
         if not self.is_kept(self.best):
-            behind = next(interval(each.behind) for each in self.standings if self.is_kept(each))
+            behind = interval(self.behind)
             return f"It is the simplest that is not significantly worse than the best, {self.best}: {behind}."
         if self.is_kept(self.standings[0]):
             return "Nothing else is better."
@@ -160,10 +159,12 @@ class Table:
 
     def standing(self, line: int, own: NDArray[np.float64]) -> Standing:
         """Return where a line stands with its `own` scores of all questions, `(N,)`."""
-        test = partial(bounded_test, clusters=self.groups, low=-1, high=1)
-        best = self.scores[np.argmax(self.scores.mean(axis=1))]
         mean = bounded_test(own, np.zeros(len(own)), self.groups, 0, 1)
-        return Standing(*self.lines[line], mean, test(own, self.scores[0]), test(best, own), self.p(line))
+        return Standing(*self.lines[line], mean, self.difference(own, self.scores[0]), self.p(line))
+
+    def difference(self, own: NDArray[np.float64], other: NDArray[np.float64]) -> PairedTest:
+        """Return the difference between scores of all questions, `(N,)`."""
+        return bounded_test(own, other, self.groups, -1, 1)
 
 
 def choose(scores: Scores, measure: str) -> Choice:
@@ -179,7 +180,8 @@ def decide(table: Table, measure: str) -> Choice:
     # Where nothing but the base encoder is kept, no choice flatters its score.
     nested = table.scores[[chosen[fold] if kept else 0 for fold in table.folds.tolist()], np.arange(len(table.folds))]
     others = {fold: str(standings[line]) for fold, line in chosen.items() if line != kept}
-    return Choice(measure, len(nested), len(folds), standings, table.standing(kept, nested), others)
+    behind = table.difference(table.scores[table.scores.mean(axis=1).argmax()], table.scores[kept])
+    return Choice(measure, len(nested), len(folds), standings, table.standing(kept, nested), behind, others)
 
 
 def fold_label(fold: int) -> str:
