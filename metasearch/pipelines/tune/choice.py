@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from itertools import product
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,17 +123,16 @@ class Table:
         """Return the table of the steps that have the same folds as the first one."""
         values: dict[tuple[Step, Pool], dict[tuple[int, str, str], float]] = {}
         groups: dict[tuple[int, str, str], str] = {}
-        for name, by_fold in scores.items():
-            if by_fold.keys() != next(iter(scores.values())).keys():
-                continue
-            for fold, results in sorted(by_fold.items()):
-                for (column, *cell), own in results.columns.items():
-                    pool, language, _ = cell
-                    ids = results.units[pool, language, cell[2]] if column == measure else ()  # type: ignore[index]
-                    for question, value in zip(ids, own, strict=False):
-                        place = (fold, language, question)
-                        values.setdefault((Step.parse(name), pool), {})[place] = float(value)  # type: ignore[arg-type]
-                        groups[place] = results.articles[question]
+        folds = next(iter(scores.values())).keys()
+        complete = {Step.parse(name): by_fold for name, by_fold in scores.items() if by_fold.keys() == folds}
+        for step, fold in product(complete, sorted(folds)):
+            results = complete[step][fold]
+            for (column, pool, language, inside), own in results.columns.items():
+                if column != measure:
+                    continue
+                for question, value in zip(results.units[pool, language, inside], own, strict=True):
+                    values.setdefault((step, cast(Pool, pool)), {})[fold, language, question] = float(value)
+                    groups[fold, language, question] = results.articles[question]
         for line, known in values.items():
             if missing := groups.keys() - known.keys():
                 raise DataError(f"step '{line[0]}', pool {line[1]}: no score of question '{min(missing)[2]}'")
@@ -149,6 +149,7 @@ class Table:
         A line is asked about only if each simpler one was beaten. So one better than the truly simplest is kept with
         a chance of 5 % at most, however many lines there are.
         """
+        # There is one: nothing beats the line with the highest mean, whose p is about 0.5 or more.
         return next(line for line in range(len(self.lines)) if self.p(line) >= ALPHA)
 
     def without(self, fold: int) -> "Table":
