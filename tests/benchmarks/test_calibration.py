@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks.statistics.calibration import rejected
 from benchmarks.statistics.nulls import DESIGNS, Design, studies
+from benchmarks.statistics.tuning import Design as Tuning
+from benchmarks.statistics.tuning import covered, kept
 
 QUICK = [replace(design, questions=2, languages=3) for design in DESIGNS[:4]]
 
@@ -24,3 +26,17 @@ def test_studies_have_effects_of_the_declared_sizes():
     assert made.shape == (400, 2, 3, 10, 24, 7)
     assert np.ptp(made, axis=(3, 4, 5)).max() == 0.0
     assert made[..., 0, 0, 0].std() == pytest.approx(design.seed, rel=0.05)
+
+
+@pytest.mark.parametrize("design", [Tuning(6, 8, 1), Tuning(6, 8, 2, largest=0.6), Tuning(6, 8, 2, kind="skewed")])
+def test_tune_keeps_the_base_encoder_where_no_step_is_better(design):
+    found = kept(design, 300, seed=1)
+    # 300 tunings: at 5 % the deviation is √(0.05 · 0.95 / 300) = 1.3 %.
+    assert found["kept"] <= 0.05 + 2 * 0.013
+    assert abs(found["printed"]) < 0.5 < found["own"]
+
+
+def test_intervals_of_scores_near_the_best_one_contain_the_mean_and_have_a_length():
+    found = covered(12, 300, seed=1)
+    assert found["inside"] >= 0.95
+    assert found["flat"] == 0

@@ -94,7 +94,11 @@ def test_scores_of_all_folds_are_read_by_question_whatever_their_order():
     assert found.lines == ((BASE, "multilingual"), (TUNED, "multilingual"))
     assert found.scores.tolist() == [[0.1, 0.2, 0.3, 0.4]] * 2
     assert (found.folds.tolist(), found.groups) == ([0, 0, 1, 1], ("a", "b", "c", "d"))
-    short = replace(one, units={cell: ids[:1] for cell, ids in one.units.items()})
+    short = replace(
+        one,
+        units={cell: ids[:1] for cell, ids in one.units.items()},
+        columns={cell: own[:1] for cell, own in one.columns.items()},
+    )
     with pytest.raises(DataError, match="step 'fine-tune', pool multilingual: no score of question 'q01'"):
         Table.of({**base, "fine-tune": {0: short, 1: other}}, "map@20")
 

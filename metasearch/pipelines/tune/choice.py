@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Self
+from itertools import product
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,6 @@ class Standing:
         pool: way to rank the candidates.
         mean: mean score from 0 to 1, with an interval over groups.
         gain: difference from the base encoder, paired by question.
-        behind: difference of the best line from this one, paired by question.
         p: p-value of the hypothesis that no other line is better, corrected for their number.
     """
 
@@ -42,7 +41,6 @@ class Standing:
     pool: Pool
     mean: PairedTest
     gain: PairedTest
-    behind: PairedTest
     p: float
 
     def __str__(self) -> str:
@@ -60,6 +58,7 @@ class Choice:
         standings: the simplest one first.
         kept: the kept one. Unless it is the base encoder, its mean and gain are those of nested choices: the questions
             of each fold are scored by what the other folds choose.
+        behind: difference of the best one from the kept one on all questions.
         others: fold → what is chosen without it, where that is not the kept one.
     """
 
@@ -68,6 +67,7 @@ class Choice:
     folds: int
     standings: tuple[Standing, ...]
     kept: Standing
+    behind: PairedTest
     others: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -94,7 +94,7 @@ class Choice:
         if len(self.standings) == 1:
             return "Nothing else was tried."
         if not self.is_kept(self.best):
-            behind = next(interval(each.behind) for each in self.standings if self.is_kept(each))
+            behind = interval(self.behind)
             return f"It is the simplest that is not significantly worse than the best, {self.best}: {behind}."
         if self.is_kept(self.standings[0]):
             return "Nothing else is better."
@@ -123,17 +123,16 @@ class Table:
         """Return the table of the steps that have the same folds as the first one."""
         values: dict[tuple[Step, Pool], dict[tuple[int, str, str], float]] = {}
         groups: dict[tuple[int, str, str], str] = {}
-        for name, by_fold in scores.items():
-            if by_fold.keys() != next(iter(scores.values())).keys():
-                continue
-            for fold, results in sorted(by_fold.items()):
-                for (column, *cell), own in results.columns.items():
-                    pool, language, _ = cell
-                    ids = results.units[pool, language, cell[2]] if column == measure else ()  # type: ignore[index]
-                    for question, value in zip(ids, own, strict=False):
-                        place = (fold, language, question)
-                        values.setdefault((Step.parse(name), pool), {})[place] = float(value)  # type: ignore[arg-type]
-                        groups[place] = results.articles[question]
+        folds = next(iter(scores.values())).keys()
+        complete = {Step.parse(name): by_fold for name, by_fold in scores.items() if by_fold.keys() == folds}
+        for step, fold in product(complete, sorted(folds)):
+            results = complete[step][fold]
+            for (column, pool, language, inside), own in results.columns.items():
+                if column != measure:
+                    continue
+                for question, value in zip(results.units[pool, language, inside], own, strict=True):
+                    values.setdefault((step, cast(Pool, pool)), {})[fold, language, question] = float(value)
+                    groups[fold, language, question] = results.articles[question]
         for line, known in values.items():
             if missing := groups.keys() - known.keys():
                 raise DataError(f"step '{line[0]}', pool {line[1]}: no score of question '{min(missing)[2]}'")
@@ -150,6 +149,7 @@ class Table:
         A line is asked about only if each simpler one was beaten. So one better than the truly simplest is kept with
         a chance of 5 % at most, however many lines there are.
         """
+        # There is one: nothing beats the line with the highest mean, whose p is about 0.5 or more.
         return next(line for line in range(len(self.lines)) if self.p(line) >= ALPHA)
 
     def without(self, fold: int) -> "Table":
@@ -160,10 +160,12 @@ class Table:
 
     def standing(self, line: int, own: NDArray[np.float64]) -> Standing:
         """Return where a line stands with its `own` scores of all questions, `(N,)`."""
-        test = partial(bounded_test, clusters=self.groups, low=-1, high=1)
-        best = self.scores[np.argmax(self.scores.mean(axis=1))]
         mean = bounded_test(own, np.zeros(len(own)), self.groups, 0, 1)
-        return Standing(*self.lines[line], mean, test(own, self.scores[0]), test(best, own), self.p(line))
+        return Standing(*self.lines[line], mean, self.difference(own, self.scores[0]), self.p(line))
+
+    def difference(self, own: NDArray[np.float64], other: NDArray[np.float64]) -> PairedTest:
+        """Return the difference between scores of all questions, `(N,)`."""
+        return bounded_test(own, other, self.groups, -1, 1)
 
 
 def choose(scores: Scores, measure: str) -> Choice:
@@ -179,7 +181,8 @@ def decide(table: Table, measure: str) -> Choice:
     # Where nothing but the base encoder is kept, no choice flatters its score.
     nested = table.scores[[chosen[fold] if kept else 0 for fold in table.folds.tolist()], np.arange(len(table.folds))]
     others = {fold: str(standings[line]) for fold, line in chosen.items() if line != kept}
-    return Choice(measure, len(nested), len(folds), standings, table.standing(kept, nested), others)
+    behind = table.difference(table.scores[table.scores.mean(axis=1).argmax()], table.scores[kept])
+    return Choice(measure, len(nested), len(folds), standings, table.standing(kept, nested), behind, others)
 
 
 def fold_label(fold: int) -> str:
