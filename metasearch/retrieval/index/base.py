@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,9 @@ class Hit:
     score: float
     passage: Passage
     places: int = 1
-    """Places of the documents that have this text in this language, this one included."""
+    """Places of the documents that have this text with these fields, this one included."""
+    languages: tuple[str, ...] = ()
+    """Languages of the places, that of the passage first."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ class Kind:
                     f"{where}: it was made with {name} {json.dumps(before)}, not {json.dumps(now)}; keep that setting, "
                     "or make an index in another folder"
                 )
+
+
+def keys_by_language(passages: Sequence[Passage], languages: Sequence[str]) -> Keys:
+    """Return the keys of passages if they were in each of some languages, `(n · languages, 16)`, passage by passage."""
+    return passage_keys([replace(each, language=tag) for each in passages for tag in languages])
 
 
 def key_words(keys: Keys) -> NDArray[np.bytes_]:

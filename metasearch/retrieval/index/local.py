@@ -15,7 +15,17 @@ from safetensors.numpy import load
 from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
-from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores, SearchError, SourceFile, find_sorted
+from metasearch.retrieval.index.base import (
+    Keys,
+    Kind,
+    Rows,
+    Scores,
+    SearchError,
+    SourceFile,
+    find_sorted,
+    key_words,
+    keys_by_language,
+)
 from metasearch.retrieval.index.database import ARRAYS, ROW, Block, Database, read_state
 from metasearch.retrieval.index.exact_search import Groups, Quantised, search_int8
 from metasearch.retrieval.index.fields import SHOWN, Column
@@ -266,6 +276,22 @@ class LocalStore:
             passage = Passage(text.decode(), file.path, int(own.lines[place]), tag.decode(), json.loads(fields or "{}"))
             found.append((passage, int(own.counts[row])))
         return found
+
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the rows with its text and fields: row → language and number of places."""
+        words, numbers = self._sorted_keys
+        found = find_sorted(words, numbers, key_words(keys_by_language(passages, languages)))
+        counts = self._contents.counts
+        return [
+            {row: (tag, int(counts[row])) for row, tag in zip(rows, languages, strict=True) if row >= 0}
+            for rows in found.reshape(len(passages), len(languages)).tolist()
+        ]
+
+    @cached_property
+    def _sorted_keys(self) -> tuple[NDArray[np.bytes_], Rows]:
+        words = key_words(self.row_keys())
+        order = np.argsort(words)
+        return words[order], order
 
     def row_keys(self) -> Keys:
         """Return each row's key, `(R, 16)`."""

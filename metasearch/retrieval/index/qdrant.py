@@ -22,7 +22,7 @@ from metasearch.config.extras import import_extra
 from metasearch.config.index import Condition
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError, nearest
-from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores, SearchError
+from metasearch.retrieval.index.base import Keys, Kind, Rows, Scores, SearchError, keys_by_language
 from metasearch.retrieval.index.bm25 import Words
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import LocalStore
@@ -128,10 +128,14 @@ def numbers_of_keys(keys: Keys) -> Rows:
 
     Two of 100 million passages have the same number in one of 1,800 collections, which is a `ConfigError`.
     """
-    numbers = (np.ascontiguousarray(keys[:, :8]).view(">u8").ravel() >> np.uint64(1)).astype(np.int64)
+    numbers = _first_bits(keys)
     if len(np.unique(numbers)) < len(numbers):
         raise ConfigError("two passages would have the same number in the collection; use a local index")
     return numbers
+
+
+def _first_bits(keys: Keys) -> Rows:
+    return (np.ascontiguousarray(keys[:, :8]).view(">u8").ravel() >> np.uint64(1)).astype(np.int64)
 
 
 class QdrantStore:
@@ -215,6 +219,16 @@ class QdrantStore:
             raise RunFolderError(f"{self.folder}: {len(missing)} passages left the collection; search again")
         names = ("text", "file", "line", "language", "fields")
         return [(Passage(*(payloads[row][name] for name in names)), int(payloads[row]["places"])) for row in wanted]
+
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the points with its text and fields: number → language and number of places."""
+        numbers = _first_bits(keys_by_language(passages, languages))
+        records: list[Any] = []
+        for ids in _parts(np.unique(numbers).tolist()):
+            records += self._collection.call("retrieve", ids=ids, with_payload=["language", "places"])
+        there = {int(each.id): (str(each.payload["language"]), int(each.payload["places"])) for each in records}
+        rows = numbers.reshape(len(passages), len(languages)).tolist()
+        return [{row: there[row] for row in own if row in there} for own in rows]
 
     def _ranked(
         self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[str]

@@ -3,14 +3,14 @@
 import hashlib
 import json
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.index import list_conditions
+from metasearch.config.index import RankingSettings, list_conditions
 from metasearch.config.languages import UNKNOWN, normalise_tag
 from metasearch.config.recipe import Role
 from metasearch.data.formats.arrays import derive
@@ -37,6 +37,10 @@ _FUSED = 10
 _FUSED_LEAST = 100
 _WHOLE = 2**20
 """Tokens of a text: none that is cut at this length was ever a passage."""
+
+
+Ranked = tuple[Rows, Scores]
+"""Rows and their scores, best first, `(K,)` each."""
 
 
 class Searcher:
@@ -103,33 +107,22 @@ class Searcher:
         """
         if not queries:
             return []
-        if rerank:
-            if self.reranker is None:
-                message = "there is no reranker; name a cross-encoder with --rerank MODEL"
-                raise SearchError("rerank", "cannot_rerank", message)
-            if rerank < top_k:
-                message = f"{top_k} hits are asked of {rerank} reranked passages; rerank {top_k} or more"
-                raise SearchError("rerank", "cannot_rerank", message)
+        self._check_rerank(rerank, top_k)
         depth = rerank or top_k
         languages = [normalise_tag(language) for language in languages]
         try:
             conditions = list_conditions(where)
         except ValueError as error:
             raise ConfigError(f"where: {error}") from None
-        wanted = max(_FUSED * depth, _FUSED_LEAST) if hybrid else depth
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         vectors = self.encode_queries(queries)
         if expand and isinstance(self.store, LocalStore):
             expand_store(self.store)
-        groups = [[tag] for tag in dict.fromkeys(languages or self.languages)] if balance else [languages]
-        near = self.store.search(vectors, wanted, groups, expand, conditions)
-        each = [list(zip(*found, strict=True)) for found in near]
-        ranked = [merged(found, wanted) for found in zip(*each, strict=True)] if balance else each[0]
-        if hybrid:
-            by_words = self._by_words(queries, wanted, languages, conditions)
-            ranked = [fuse([near, worded], depth) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
-        hits = [self._hits(*own) for own in ranked]
+        ranking = RankingSettings(hybrid=hybrid, expand=expand, balance=balance)
+        hits = self._distinct(
+            depth, languages, lambda count: self._ranked(queries, vectors, count, languages, ranking, conditions)
+        )
         if rerank:
             hits = [self._rerank(query, own)[:top_k] for query, own in zip(queries, hits, strict=True)]
         return hits
@@ -141,15 +134,67 @@ class Searcher:
         """
         return self.projected.encode(queries, QUERY)
 
+    def _check_rerank(self, rerank: int, top_k: int) -> None:
+        if rerank and self.reranker is None:
+            message = "there is no reranker; name a cross-encoder with --rerank MODEL"
+            raise SearchError("rerank", "cannot_rerank", message)
+        if 0 < rerank < top_k:
+            message = f"{top_k} hits are asked of {rerank} reranked passages; rerank {top_k} or more"
+            raise SearchError("rerank", "cannot_rerank", message)
+
+    def _ranked(
+        self,
+        queries: Sequence[str],
+        vectors: NDArray[np.float32],
+        count: int,
+        languages: Sequence[str],
+        ranking: RankingSettings,
+        conditions: Sequence[str],
+    ) -> list[Ranked]:
+        """Return the best rows of each query and their scores, best first."""
+        groups = [[tag] for tag in dict.fromkeys(languages or self.languages)] if ranking.balance else [languages]
+        wanted = max(_FUSED * count, _FUSED_LEAST) if ranking.hybrid else count
+        near = self.store.search(vectors, wanted, groups, ranking.expand, conditions)
+        each = [list(zip(*found, strict=True)) for found in near]
+        found = [merged(own, wanted) for own in zip(*each, strict=True)] if ranking.balance else each[0]
+        if not ranking.hybrid:
+            return found
+        by_words = self._by_words(queries, wanted, languages, conditions)
+        return [fuse([near, worded], count) for (near, _), (worded, _) in zip(found, by_words, strict=True)]
+
+    def _distinct(self, depth: int, languages: Sequence[str], ranked: Callable[[int], list[Ranked]]) -> list[list[Hit]]:
+        """Return `depth` hits of each query; `ranked` returns so many best rows.
+
+        Equal texts in several languages are one hit, so that more rows are ranked where they take the places of others.
+        """
+        inside, count = list(dict.fromkeys(languages or self.languages)), depth
+        while True:
+            found = ranked(count)
+            hits = [self._hits(*own, inside)[:depth] for own in found]
+            if all(len(own) == depth or len(rows) < count for own, (rows, _) in zip(hits, found, strict=True)):
+                return hits
+            count *= 2
+
     def _rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits sorted by the cross-encoder's scores; ties keep their order."""
         assert self.reranker is not None
         scores = self.reranker.scores(query, [hit.passage.text for hit in hits])
         return [replace(hits[i], score=float(scores[i])) for i in np.argsort(-scores, kind="stable")]
 
-    def _hits(self, rows: Rows, scores: Scores) -> list[Hit]:
-        found = zip(scores.tolist(), self.store.passages(rows.tolist()), strict=True)
-        return [Hit(score, passage, places) for score, (passage, places) in found]
+    def _hits(self, rows: Rows, scores: Scores, languages: Sequence[str]) -> list[Hit]:
+        """Return ranked rows as hits: equal texts in some languages are one, at the best of their rows."""
+        found = self.store.passages(rows.tolist())
+        equal = self.store.equal_rows([passage for passage, _ in found], languages) if len(languages) > 1 else []
+        hits: list[Hit] = []
+        seen: set[int] = set()
+        for i, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):
+            passage, places = found[i]
+            others = {row: (passage.language, places), **(equal[i] if equal else {})}
+            if row not in seen:
+                tags = (tag for tag, _ in others.values())
+                hits.append(Hit(score, passage, sum(count for _, count in others.values()), tuple(tags)))
+            seen.update(others)
+        return hits
 
     def _by_words(
         self, queries: Sequence[str], top: int, languages: Collection[str], where: Sequence[str]
