@@ -89,7 +89,8 @@ def _json(query: str, hits: Sequence["Hit"]) -> str:
     rows = []
     for hit in hits:
         facts = {name: getattr(hit.passage, name) for name in ("language", "file", "line", "text")}
-        rows.append({"score": round(hit.score, 6), **facts, "places": hit.places, "fields": hit.passage.fields})
+        more = {"places": hit.places, "languages": hit.languages, "fields": hit.passage.fields}
+        rows.append({"score": round(hit.score, 6), **facts, **more})
     return json.dumps({"query": query, "hits": rows}, ensure_ascii=False)
 
 
@@ -98,12 +99,12 @@ def _format_hits(query: str, hits: Sequence["Hit"], titled: bool) -> str:
     lines = [f"{query}\n"] if titled else []
     for number, hit in enumerate(hits, 1):
         passage = hit.passage
-        more = f" and {hit.places - 1:,} more places" if hit.places > 1 else ""
+        more = f" and {hit.places - 1:,} more place{'s' * (hit.places > 2)}" if hit.places > 1 else ""
         place = f"{_printable(passage.file)}:{passage.line}{more}"
-        lines.append(f"{number:>2}  {hit.score:.3f}  {passage.language}  {place}")
+        lines.append(f"{number:>2}  {hit.score:.3f}  {', '.join(hit.languages)}  {place}")
         lines += [click.wrap_text(_printable(line), 100, "    ", "    ") for line in passage.text.splitlines() if line]
         lines.append("")
-    counts = Counter(hit.passage.language for hit in hits)
+    counts = Counter(tag for hit in hits for tag in hit.languages)
     shown = ", ".join(f"{tag} {count}" for tag, count in counts.most_common())
     return "\n".join([*lines, f"languages of the hits: {shown or 'no hits'}"])
 

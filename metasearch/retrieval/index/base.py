@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -47,7 +47,9 @@ class Hit:
     score: float
     passage: Passage
     places: int = 1
-    """Places of the documents that have this text in this language, this one included."""
+    """Places of the documents that have this text with these fields, this one included."""
+    languages: tuple[str, ...] = ()
+    """Languages of the places, that of the passage first."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,13 @@ class Store(Protocol):
         """Return the passages of rows at their first places, and how many places each has."""
         ...
 
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the rows with its text and fields: row → language and number of places.
+
+        By default none are known, and equal texts in two languages are two hits.
+        """
+        return [{} for _ in passages]
+
     def changed(self) -> bool:
         """Return whether the index was updated since it was opened."""
         return False
@@ -187,6 +196,11 @@ def require_field(condition: Condition, known: Collection[str]) -> None:
     if condition.name not in known:
         message = f"no passage has the field '{condition.name}'.{nearest(condition.name, islice(known, _SHOWN))}"
         raise SearchError("where", "unknown_field", message)
+
+
+def keys_by_language(passages: Sequence[Passage], languages: Sequence[str]) -> Keys:
+    """Return the keys of passages if they were in each of some languages, `(n · languages, 16)`, passage by passage."""
+    return passage_keys([replace(each, language=tag) for each in passages for tag in languages])
 
 
 def key_words(keys: Keys) -> NDArray[np.bytes_]:

@@ -24,6 +24,8 @@ from metasearch.retrieval.index.base import (
     Store,
     Words,
     find_sorted,
+    key_words,
+    keys_by_language,
     require_field,
     require_languages,
 )
@@ -298,6 +300,22 @@ class LocalStore(Store):
             passage = Passage(text.decode(), file.path, int(own.lines[place]), tag.decode(), json.loads(fields or "{}"))
             found.append((passage, int(own.counts[row])))
         return found
+
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the rows with its text and fields: row → language and number of places."""
+        words, numbers = self._sorted_keys
+        found = find_sorted(words, numbers, key_words(keys_by_language(passages, languages)))
+        counts = self._contents.counts
+        return [
+            {row: (tag, int(counts[row])) for row, tag in zip(rows, languages, strict=True) if row >= 0}
+            for rows in found.reshape(len(passages), len(languages)).tolist()
+        ]
+
+    @cached_property
+    def _sorted_keys(self) -> tuple[NDArray[np.bytes_], Rows]:
+        words = key_words(self.row_keys())
+        order = np.argsort(words)
+        return words[order], order
 
     def row_keys(self) -> Keys:
         """Return each row's key, `(R, 16)`."""

@@ -31,6 +31,7 @@ from metasearch.retrieval.index.base import (
     SearchError,
     Store,
     Words,
+    keys_by_language,
     require_field,
     require_languages,
 )
@@ -133,10 +134,14 @@ def numbers_of_keys(keys: Keys) -> Rows:
 
     Two of 100 million passages have the same number in one of 1,800 collections, which is a `ConfigError`.
     """
-    numbers = (np.ascontiguousarray(keys[:, :8]).view(">u8").ravel() >> np.uint64(1)).astype(np.int64)
+    numbers = _first_bits(keys)
     if len(np.unique(numbers)) < len(numbers):
         raise ConfigError("two passages would have the same number in the collection; use a local index")
     return numbers
+
+
+def _first_bits(keys: Keys) -> Rows:
+    return (np.ascontiguousarray(keys[:, :8]).view(">u8").ravel() >> np.uint64(1)).astype(np.int64)
 
 
 class QdrantStore(Store):
@@ -247,6 +252,16 @@ class QdrantStore(Store):
             raise RunFolderError(f"{self.name}: {len(missing)} passages left the collection; search again")
         names = ("text", "file", "line", "language", "fields")
         return [(Passage(*(payloads[row][name] for name in names)), int(payloads[row]["places"])) for row in wanted]
+
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the points with its text and fields: number → language and number of places."""
+        numbers = _first_bits(keys_by_language(passages, languages))
+        records: list[Any] = []
+        for ids in _parts(np.unique(numbers).tolist()):
+            records += self._collection.call("retrieve", ids=ids, with_payload=["language", "places"])
+        there = {int(each.id): (str(each.payload["language"]), int(each.payload["places"])) for each in records}
+        rows = numbers.reshape(len(passages), len(languages)).tolist()
+        return [{row: there[row] for row in own if row in there} for own in rows]
 
     def _ranked(
         self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[Condition]

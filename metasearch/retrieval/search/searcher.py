@@ -1,7 +1,7 @@
 """Answers queries from an index with the encoder that made it."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from metasearch.data.formats.given import list_texts
 from metasearch.encoders.cross_encoder import Reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
-from metasearch.retrieval.index.base import Hit, Rows, Scores, SearchError, Store
+from metasearch.retrieval.index.base import Hit, Ranking, Rows, Scores, SearchError, Store
 from metasearch.retrieval.index.bm25 import fuse
 from metasearch.retrieval.search.passages import project
 
@@ -102,22 +102,12 @@ class Searcher:
         if not queries:
             return []
         self._require_reranker(asked)
-        depth = asked.rerank or asked.top_k
-        wanted = max(_FUSED * depth, _FUSED_LEAST) if asked.hybrid else depth
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         vectors = self.encode_queries(queries)
         if asked.expand:
             self.store.expand()
-        languages, where = asked.languages, asked.where
-        groups = [[tag] for tag in dict.fromkeys(languages or self.languages)] if asked.balance else [languages]
-        near = self.store.search(vectors, wanted, groups, asked.expand, where)
-        each = [list(zip(*found, strict=True)) for found in near]
-        ranked = [merged(found, wanted) for found in zip(*each, strict=True)] if asked.balance else each[0]
-        if asked.hybrid:
-            by_words = self.store.search_words(self.cut_words, queries, wanted, languages, where)
-            ranked = [fuse([near, worded], depth) for (near, _), (worded, _) in zip(ranked, by_words, strict=True)]
-        hits = [self._hits(*own) for own in ranked]
+        hits = self._distinct(asked, lambda count: self._ranked(queries, vectors, count, asked))
         if asked.rerank:
             hits = [self._rerank(query, own)[: asked.top_k] for query, own in zip(queries, hits, strict=True)]
         return hits
@@ -138,15 +128,55 @@ class Searcher:
         """
         return self.projected.encode(list_texts(queries, "queries"), QUERY)
 
+    def _ranked(
+        self, queries: Sequence[str], vectors: NDArray[np.float32], count: int, asked: SearchSettings
+    ) -> list[Ranking]:
+        """Return the best rows of each query and their scores, best first."""
+        languages = asked.languages
+        groups = [[tag] for tag in dict.fromkeys(languages or self.languages)] if asked.balance else [languages]
+        wanted = max(_FUSED * count, _FUSED_LEAST) if asked.hybrid else count
+        near = self.store.search(vectors, wanted, groups, asked.expand, asked.where)
+        each = [list(zip(*found, strict=True)) for found in near]
+        found = [merged(own, wanted) for own in zip(*each, strict=True)] if asked.balance else each[0]
+        if not asked.hybrid:
+            return found
+        by_words = self.store.search_words(self.cut_words, queries, wanted, languages, asked.where)
+        return [fuse([near, worded], count) for (near, _), (worded, _) in zip(found, by_words, strict=True)]
+
+    def _distinct(self, asked: SearchSettings, ranked: Callable[[int], list[Ranking]]) -> list[list[Hit]]:
+        """Return the hits of each query; `ranked` returns so many best rows.
+
+        Equal texts in several languages are one hit, so that more rows are ranked where they take the places of others.
+        """
+        inside = list(dict.fromkeys(asked.languages or self.languages))
+        count = depth = asked.rerank or asked.top_k
+        while True:
+            found = ranked(count)
+            hits = [self._hits(*own, inside)[:depth] for own in found]
+            if all(len(own) == depth or len(rows) < count for own, (rows, _) in zip(hits, found, strict=True)):
+                return hits
+            count *= 2
+
     def _rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits sorted by the cross-encoder's scores; ties keep their order."""
         assert self.reranker is not None
         scores = self.reranker.scores(query, [hit.passage.text for hit in hits])
         return [replace(hits[i], score=float(scores[i])) for i in np.argsort(-scores, kind="stable")]
 
-    def _hits(self, rows: Rows, scores: Scores) -> list[Hit]:
-        found = zip(scores.tolist(), self.store.passages(rows.tolist()), strict=True)
-        return [Hit(score, passage, places) for score, (passage, places) in found]
+    def _hits(self, rows: Rows, scores: Scores, languages: Sequence[str]) -> list[Hit]:
+        """Return ranked rows as hits: equal texts in some languages are one, at the best of their rows."""
+        found = self.store.passages(rows.tolist())
+        equal = self.store.equal_rows([passage for passage, _ in found], languages) if len(languages) > 1 else []
+        hits: list[Hit] = []
+        seen: set[int] = set()
+        for i, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):
+            passage, places = found[i]
+            others = {row: (passage.language, places), **(equal[i] if equal else {})}
+            if row not in seen:
+                tags = (tag for tag, _ in others.values())
+                hits.append(Hit(score, passage, sum(count for _, count in others.values()), tuple(tags)))
+            seen.update(others)
+        return hits
 
     def cut_words(self, texts: Sequence[str]) -> list[list[int]]:
         """Return texts' word numbers: encoder tokens, which exist for every language."""

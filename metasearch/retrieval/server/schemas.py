@@ -150,12 +150,13 @@ class EmbeddingsAnswer(BaseModel):
 
 
 class FoundPassage(BaseModel):
-    """A passage and its score."""
+    """A passage and its score; `languages` are all in which documents have this text."""
 
     score: float
     file: str
     line: int
     language: str
+    languages: list[str]
     text: str
     fields: dict[str, Any]
 

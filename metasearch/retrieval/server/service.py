@@ -253,6 +253,7 @@ def _describe_hit(hit: Hit) -> schemas.FoundPassage:
         file=passage.file,
         line=passage.line,
         language=passage.language,
+        languages=list(hit.languages),
         text=passage.text,
         fields=dict(passage.fields),
     )

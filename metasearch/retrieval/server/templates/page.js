@@ -107,7 +107,7 @@
   const slotOf = (tag) => Math.min(byCount().findIndex(([each]) => each === tag), COLOURS);
   const slots = (found) => {
     const counts = new Map();
-    for (const { language } of found) counts.set(language, (counts.get(language) ?? 0) + 1);
+    for (const tag of found.flatMap(({ languages }) => languages)) counts.set(tag, (counts.get(tag) ?? 0) + 1);
     return [...counts].map(([tag, count]) => ({ tag, count, slot: slotOf(tag) })).sort((a, b) => b.count - a.count);
   };
   const showShare = (found) => {
@@ -131,7 +131,7 @@
     return shares.length;
   };
   const showHit = (hit, i) => {
-    const tag = element("abbr", { class: `tag s${slotOf(hit.language)}`, title: named(hit.language) }, hit.language);
+    const tags = hit.languages.map((tag) => element("abbr", { class: `tag s${slotOf(tag)}`, title: named(tag) }, tag));
     const score = element("span", { class: "score" }, hit.score.toFixed(3));
     const rank = element("span", { class: "rank" }, `${i + 1}.`);
     const file = element("span", { class: "file", dir: "auto" }, `${hit.file}:${hit.line}`);
@@ -139,7 +139,7 @@
     return element(
       "li",
       { tabindex: i ? "-1" : "0" },
-      element("p", { class: "where" }, rank, tag, score, file),
+      element("p", { class: "where" }, rank, ...tags, score, file),
       element("p", { class: "passage", dir: "auto", ...spoken }, hit.text),
     );
   };
