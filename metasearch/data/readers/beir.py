@@ -142,7 +142,7 @@ def _language(row: Row) -> str:
 
 
 def _complete(texts: Sequence[JudgedText], languages: Sequence[str], name: str) -> None:
-    """Give every text a language."""
+    """Give every text a language, as the task writes it."""
     lacking = [each for each in texts if not each.language]
     if len(languages) == 1:
         tags = dict.fromkeys((each.text for each in lacking), languages[0])
@@ -151,6 +151,9 @@ def _complete(texts: Sequence[JudgedText], languages: Sequence[str], name: str) 
         log.info("%s: languages detected: %s", name, ", ".join(sorted(set(tags.values()))))
     for each in lacking:
         each.language = tags[each.text]
+    written = {parse_tag(language): language for language in languages}
+    for each in texts:
+        each.language = written.get(each.language, each.language)
 
 
 @dataclass(frozen=True, slots=True)
