@@ -45,7 +45,7 @@ _LOCALE = re.compile(r"[A-Z]{2,3}(?=[-_])")
 
 
 def format_tag(text: str) -> str:
-    """Return a language tag as it is written, with the case and the hyphens of RFC 5646 (section 2.1.1).
+    """Return a language tag with the case and the hyphens of RFC 5646 (section 2.1.1), and with the same subtags.
 
     Example:
         >>> format_tag("pt_br"), format_tag("SR-latn"), format_tag("IW")
