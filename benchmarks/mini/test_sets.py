@@ -6,7 +6,7 @@ from typing import Any
 
 from metasearch.config import registry
 from metasearch.config.library import Library
-from metasearch.data.formats.text_files import csv_rows, lines_of, read_json
+from metasearch.data.formats.text_files import lines_of, read_json, table_rows
 from metasearch.data.locate import locate
 from metasearch.data.overlap import TestSet
 from metasearch.errors import DataError
@@ -56,7 +56,7 @@ def _columns(path: Path) -> Placed:
 
 
 def _rows(path: Path) -> Placed:
-    for number, row in csv_rows(path):
+    for number, row in table_rows(path):
         yield from ((text, f"{path.name}:{number}") for text in row[:2])
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from metasearch.config.languages import parse_tag
+from metasearch.config.languages import format_tag
 
 Kind = Literal["mono", "bi", "multi"]
 _KINDS: tuple[Kind, ...] = ("mono", "bi", "multi")
@@ -53,7 +53,7 @@ class Variant(_Parsed):
         if match is None:
             raise ValueError(wrong)
         try:
-            query, *candidates = map(parse_tag, (match["query"], *match["candidates"].strip("{}").split(",")))
+            query, *candidates = map(format_tag, (match["query"], *match["candidates"].strip("{}").split(",")))
         except ValueError as error:
             raise ValueError(f"{wrong}: {error}") from None
         if len(set(candidates)) < len(candidates):

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from metasearch.config.arrangement import Arrangement, Pattern
 from metasearch.config.base import Contradiction, FrozenConfig, Name
-from metasearch.config.languages import Language, parse_pair
+from metasearch.config.languages import DeclaredLanguage, parse_pair
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.errors import ConfigError
 
@@ -32,8 +32,8 @@ class Translate(FrozenConfig):
     """
 
     by: str = "files"
-    source: Language
-    into: Annotated[tuple[Language, ...], Field(min_length=1)]
+    source: DeclaredLanguage
+    into: Annotated[tuple[DeclaredLanguage, ...], Field(min_length=1)]
     own: Literal["drop", "keep"] | None = None
     overlap: Literal["refuse", "drop"] = "refuse"
     options: dict[str, Any] = Field(default_factory=dict)
@@ -125,10 +125,10 @@ class Task(FrozenConfig):
     reader: Name
     data: str | None = None
     source: Source
-    languages: Annotated[list[Language], Field(min_length=1)]
+    languages: Annotated[list[DeclaredLanguage], Field(min_length=1)]
     pairs: tuple[Annotated[str, AfterValidator(_parse_pair)], ...] = ()
     partial: bool = False
-    groups: dict[str, Annotated[list[Language], Field(min_length=1)]] = Field(default_factory=dict)
+    groups: dict[str, Annotated[list[DeclaredLanguage], Field(min_length=1)]] = Field(default_factory=dict)
     candidates: Literal["paragraph", "sentence"] = "paragraph"
     ignore_identical_ids: bool = False
     encoder: Name

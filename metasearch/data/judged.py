@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from metasearch.config.languages import parse_tag
 from metasearch.data.documents.languages import detect_all
 from metasearch.data.readers import joined
 from metasearch.data.records import Candidate, Question, RetrievalData
@@ -161,7 +162,7 @@ def _require_one_split(labels: Iterable[Judgement], splits: Sequence[str]) -> No
 
 
 def _complete(texts: Sequence[JudgedText], languages: Sequence[str], name: str) -> None:
-    """Give every text a language."""
+    """Give every text a language, as the task writes it."""
     lacking = [each for each in texts if not each.language]
     if len(languages) == 1:
         tags = dict.fromkeys((each.text for each in lacking), languages[0])
@@ -170,3 +171,6 @@ def _complete(texts: Sequence[JudgedText], languages: Sequence[str], name: str) 
         log.info("%s: languages detected: %s", name, ", ".join(sorted(set(tags.values()))))
     for each in lacking:
         each.language = tags[each.text]
+    written = {parse_tag(language): language for language in languages}
+    for each in texts:
+        each.language = written.get(each.language, each.language)

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from metasearch.config.extras import import_extra
-from metasearch.config.languages import parse_tag
+from metasearch.config.languages import is_known, parse_tag, primary_language
 from metasearch.config.measure import Measure
 from metasearch.config.task import Folds, Source, Task
 from metasearch.data.documents.languages import detector
@@ -25,20 +25,6 @@ PREFIX = "mteb:"
 _ENGLISH = "en"
 _SAMPLE = 200
 """Texts in the detection of the language of a subset's queries or documents."""
-# ISO 639-3, which mteb declares, and the codes of two letters that other data have.
-_CODES = (
-    "afr:af amh:am ara:ar arb:ar asm:as aze:az azj:az bel:be ben:bn bos:bs bul:bg cat:ca ces:cs cmn:zh cym:cy "
-    "dan:da deu:de ekk:et ell:el eng:en epo:eo est:et eus:eu fao:fo fas:fa fin:fi fra:fr fry:fy gla:gd gle:ga "
-    "glg:gl guj:gu hat:ht hau:ha heb:he hin:hi hrv:hr hun:hu hye:hy ibo:ig ind:id isl:is ita:it jav:jv jpn:ja "
-    "kan:kn kat:ka kaz:kk khm:km kin:rw kir:ky kor:ko kur:ku lao:lo lat:la lav:lv lin:ln lit:lt ltz:lb lug:lg "
-    "lvs:lv mal:ml mar:mr mkd:mk mlg:mg mlt:mt mon:mn msa:ms mya:my nep:ne nld:nl nno:nn nob:nb nor:no npi:ne "
-    "oci:oc ori:or orm:om ory:or pan:pa pes:fa pol:pl por:pt pus:ps que:qu ron:ro rus:ru san:sa sin:si slk:sk "
-    "slv:sl sme:se sna:sn som:so sot:st spa:es sqi:sq srp:sr swa:sw swe:sv swh:sw tam:ta tat:tt tel:te tgk:tg "
-    "tgl:tl tha:th tuk:tk tur:tr uig:ug ukr:uk urd:ur uzb:uz uzn:uz vie:vi wln:wa xho:xh yor:yo zho:zh zsm:ms "
-    "zul:zu"
-)
-_SHORT = dict(pair.split(":") for pair in _CODES.split())
-
 log = logging.getLogger(__name__)
 
 
@@ -86,7 +72,8 @@ def _open(name: str) -> Any:
 def _tags(task: Any) -> dict[str, list[str]]:
     """Return the languages of each subset; a script is named where a language of the task is in several."""
     declared = {subset: task.metadata.hf_subsets_to_langscripts[subset] for subset in task.hf_subsets}
-    short = {each: _SHORT.get(each.split("-")[0], each.split("-")[0]) for each in chain(*declared.values())}
+    # mteb declares codes of ISO 639-3 with a script, such as deu-Latn.
+    short = {each: primary_language(parse_tag(each.split("-")[0])) for each in chain(*declared.values())}
     counts = Counter(short.values())
     tag = {
         each: parse_tag(code if counts[code] == 1 else "-".join([code, *each.split("-")[1:]]))
@@ -126,8 +113,8 @@ def _side(subset: str, languages: Sequence[str], texts: Sequence[str]) -> str:
     if subset == "default" or len(set(languages)) > 2:
         return ""
     # mteb declares two languages, but not the language of the queries.
-    told = map(detector(sorted(set(languages))), texts[:_SAMPLE])
-    return Counter(told).most_common(1)[0][0]
+    told = Counter(filter(is_known, map(detector(sorted(set(languages))), texts[:_SAMPLE])))
+    return told.most_common(1)[0][0] if told else ""
 
 
 def _similarity(name: str, task: Any, split: str, tags: Mapping[str, list[str]]) -> SimilarityData:

@@ -79,7 +79,7 @@ def split_dev(
 def read_name(path: Path) -> tuple[tuple[str, str], str]:
     """Return the languages in a file's name, and the name without them: `stsb-en-train` is of series `stsb-train`."""
     stem = unpacked(path.name).rpartition(".")[0]
-    found = [match for match in _CODE.finditer(stem) if parse_name(match[0], cased=True)]
+    found = [match for match in _CODE.finditer(stem) if parse_name(match[0], cased=True, common=True)]
     if not found:
         raise DataError(
             f"{path}: no language in its name; rename it to something like stsb-en-train.csv or ar-en.csv, with codes "

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.distillation import CorpusSettings
-from metasearch.config.languages import parse_name
+from metasearch.config.languages import parse_name, spelling_of
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import require_readable, text_lines, unpacked
@@ -152,6 +152,7 @@ def tagged_of(data: Data, limit: int, languages: Sequence[str] = ()) -> Tagged:
         raise DataError("a translation task has no train part to take texts from")
     for role, text, language in texts_of(data):
         found.setdefault(language, {})[role, text] = None
+    languages = [spelling_of(language, found) for language in languages]
     _require(languages, found, "the train part has no texts")
     return {language: _spread(list(found[language]), limit) for language in languages or sorted(found)}
 

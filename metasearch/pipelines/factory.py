@@ -12,7 +12,7 @@ from metasearch.algorithms.losses.base import Loss as SetLoss
 from metasearch.algorithms.losses.base import losses_of, warn_of_unused
 from metasearch.compress.trimming import trim
 from metasearch.config import registry
-from metasearch.config.languages import normalise_tag
+from metasearch.config.languages import spelling_of
 from metasearch.config.recipe import Loss, MaxLength, Recipe, Role
 from metasearch.config.run import WHOLE_TASK, Checkpointing, Device, EncoderConfig, Precision
 from metasearch.data.benchmark import Benchmark
@@ -83,7 +83,7 @@ def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Devic
     parts = [benchmark.data] if benchmark.task.evaluation_only else [benchmark.data, benchmark.split.train]
     known = {language for part in parts for language in part.languages}
     asked = config.trim
-    languages = frozenset(known if asked == (WHOLE_TASK,) else map(normalise_tag, asked))
+    languages = frozenset(known if asked == (WHOLE_TASK,) else (spelling_of(tag, known) for tag in asked))
     for language in sorted(languages):
         require_known("language to trim to", language, sorted(known))
     encoder = load_encoder(config, benchmark.task.max_length, identify=True, device=device, seed=seed)

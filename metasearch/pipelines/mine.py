@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 
-from metasearch.config.languages import normalise_tag
+from metasearch.config.languages import spelling_of
 from metasearch.config.run import MineConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
@@ -28,7 +28,7 @@ def mine(config: MineConfig, benchmark: Benchmark, callback: Callback = SILENT) 
         raise ConfigError(
             f"task '{benchmark.task.task}' is a {data.kind} task; negatives are mined for retrieval tasks"
         )
-    languages = [normalise_tag(tag) for tag in config.languages] or sorted(data.languages)
+    languages = [spelling_of(tag, data.languages) for tag in config.languages] or sorted(data.languages)
     for tag in languages:
         require_known("language", tag, data.languages)
     if config.split != "train":

@@ -53,6 +53,17 @@ def write(folder, corpus=CORPUS, queries=QUERIES, **qrels):
     return folder
 
 
+def test_a_row_has_the_language_of_the_task_whatever_its_code(tmp_path):
+    tags = {"d1": "iw", "d2": "he", "d3": "heb", "d4": "en"}
+    corpus = [{**row, "language": tags[row["_id"]]} for row in CORPUS]
+    queries = [{**row, "language": "he"} for row in QUERIES]
+    write(tmp_path / "data", corpus, queries)
+    (tmp_path / "mine.yaml").write_text(TASK.replace("[en]", "[iw, eng]") + "data: data\n", encoding="utf-8")
+    data = load_benchmark("mine", include=(str(tmp_path),)).data
+    assert {each.id: each.language for each in data.candidates} == {"d1": "iw", "d2": "iw", "d3": "iw", "d4": "eng"}
+    assert {each.language for each in data.questions} == {"iw"}
+
+
 class Encoder:
     """Gives each text the vector that the test says."""
 

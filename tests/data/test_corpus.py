@@ -57,7 +57,10 @@ def read(*paths, **settings):
         ("europarl-v7.de-en.en.gz", "europarl-v7", ("de", "en"), "train"),
         ("OpenSubtitles.en-zh_cn.zh_cn", "OpenSubtitles", ("en", "zh-CN"), "train"),
         ("de-en.de", "folder", ("de", "en"), "train"),
-        ("tatoeba.deu-eng.deu", "tatoeba", ("deu", "eng"), "train"),
+        ("tatoeba.deu-eng.deu", "tatoeba", ("de", "en"), "train"),
+        ("OpenSubtitles.en-sh.sh", "OpenSubtitles", ("en", "sr-Latn"), "train"),
+        ("GNOME.en-nb_NO.nb_NO", "GNOME", ("en", "no-NO"), "train"),
+        ("eng_Latn-zho_Hans.tsv", "folder", ("en", "zh-Hans"), "train"),
         ("TED2020-en-pt-br-train.tsv.gz", "TED2020", ("en", "pt-BR"), "train"),
         ("pt-br-en.tsv", "folder", ("pt-BR", "en"), "train"),
         ("zh-hant-tw-en.tsv", "folder", ("zh-Hant-TW", "en"), "train"),
@@ -308,6 +311,13 @@ def expected_of(lines):
         else:
             pairs.append(pair)
     return pairs, dropped
+
+
+def test_codes_of_one_language_are_chosen_as_one(tmp_path):
+    for code in ("iw", "he", "heb"):
+        moses(tmp_path, f"{code}.{code}-en", [(f"one {code}", f"eins {code}")])
+    for asked in ("he", "iw"):
+        assert read(tmp_path, languages=(asked,), pivot="eng").counts == {"he": 3}
 
 
 @given(LINES, st.booleans(), st.booleans())

@@ -12,13 +12,13 @@ from helpers.prepared import prepared, read, write_lines
 from metasearch.config.distillation import CorpusSettings
 from metasearch.data.formats.rows import data_files, read_batches
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.data.parallel.saved import COLUMNS
+from metasearch.data.parallel.saved import COLUMNS, write_table
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.pipelines import prepare
 from metasearch.pipelines.prepare import Cleaner, prepare_corpus
 from metasearch.runs.callbacks import Callback
 
-pytest.importorskip("pyarrow")
+arrow = pytest.importorskip("pyarrow")
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +54,44 @@ def test_pairs_and_counts_are_those_of_the_files_in_memory(files, tmp_path, aske
     assert list(read(tmp_path / "whole", **asked)) == list(read(files, **asked))
 
 
+def test_a_corpus_with_retired_tags_is_read_as_one_with_current_ones(tmp_path):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "en-he.tsv").write_text("one\tאחת\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepare, "write_table", lambda folder, batches: write_table(folder, map(retire, batches)))
+        prepared([tmp_path / "files"], tmp_path / "old")
+    corpus = read(tmp_path / "old", languages=("heb",), pivot="eng")
+    assert (corpus.counts, corpus[0].languages) == ({"he": 1}, ("en", "he"))
+
+
+def retire(batch):
+    """Return a batch as an earlier version wrote it, with the tags of the names of files."""
+    tags = {"source_language": ["eng"], "target_language": ["iw"]}
+    return arrow.record_batch([tags.get(name, batch.column(name)) for name in COLUMNS], list(COLUMNS))
+
+
+def test_many_pairs_in_a_close_language_are_told_with_the_way_to_keep_them(tmp_path, caplog, monkeypatch):
+    """Of 20 Indonesian lines every fourth is taken for Malay, which is 25 %."""
+
+    def detector(languages=()):
+        return lambda text: "en" if "one" in text else "id" if languages or int(text[-2:]) % 4 else "ms"
+
+    monkeypatch.setattr(prepare, "detector", detector)
+    (tmp_path / "files").mkdir()
+    lines = [f"one {i:02}\tsatu {i:02}" for i in range(20)]
+    (tmp_path / "files" / "en-id.tsv").write_text("\n".join(lines), encoding="utf-8")
+    done = prepared([tmp_path / "files"], tmp_path / "all", detect=("all",))
+    assert done["dropped"] == {"translation in another language": 5}
+    assert "and dropped id 25%; detect among the languages of the corpus alone: --detect en,id" in caplog.text
+    caplog.clear()
+    assert prepared([tmp_path / "files"], tmp_path / "few", detect=("en", "id"))["dropped"] == {}
+    assert not caplog.records
+
+
 LINE = st.one_of(
-    st.sampled_from([b"one\teins", b"two\tzwei", b"", b"\t", b"one", b"a\0\tb", b"\xff\tx", b" \tx", b"one \teins\tx"]),
+    st.sampled_from(
+        [b"one\teins", b"two\tzwei", b"", b"\t", b"one", b"a\0\tb", b"\xff\tx", b" \tx", b"one \teins\t0.5"]
+    ),
     st.tuples(st.text(max_size=6), st.text(max_size=6)).map(lambda pair: "\t".join(pair).encode().replace(b"\n", b"")),
 )
 

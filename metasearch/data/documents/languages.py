@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from metasearch.config.languages import UNKNOWN, is_known, is_listed, normalise_tag, parse_name, primary_language
+from metasearch.config.languages import UNKNOWN, is_known, normalise_tag, parse_name, parse_tag, primary_language
 from metasearch.errors import ConfigError, nearest
 
 _PROGRAMS = ("cs", "el", "mk", "ml", "pl", "ps", "so", "sv", "ts")
 """Tags that are also the ends of programs' names: `app.ts.md` may be about TypeScript."""
+_NO_LANGUAGE = "zxx"
+"""Label of digits and marks alone."""
 _FREQUENT = 0.05
 """Share of the texts above which a detected language is one of the texts, not a mistake about a short one."""
 
@@ -41,25 +43,32 @@ def find_language(stem: str, folder: str) -> str:
 
 
 def _read_tag(text: str) -> str:
-    tag = parse_name(text)
-    return tag if is_listed(tag) else ""
+    return parse_name(text, common=True)
 
 
 def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
-    """Return a function from text to language tag, the likeliest of 97.
+    """Return a function from text to language tag, the likeliest of 97; `und` for a text that tells none.
 
     Short texts are often taken for another language; fewer languages to choose from help.
     """
+    from py3langid.langid import RAW_FLOOR
+
     identifier = copy.copy(_load_identifier())
-    known = set(map(str, identifier.labels))
+    tags = {label: primary_language(parse_tag(label)) for label in map(str, identifier.labels)}
+    tags[_NO_LANGUAGE] = UNKNOWN
     chosen = list(dict.fromkeys(primary_language(normalise_tag(language)) for language in languages))
     for language in chosen:
-        if language not in known:
-            raise ConfigError(f"py3langid cannot detect the language '{language}'.{nearest(language, known)}")
+        if language not in tags.values():
+            raise ConfigError(f"py3langid cannot detect the language '{language}'.{nearest(language, tags.values())}")
     if chosen:
-        identifier.set_languages(chosen)
-    # It gives `zxx` for digits and marks alone.
-    return lambda text: str(identifier.classify(text)[0]).replace("zxx", UNKNOWN)
+        identifier.set_languages([label for label, tag in tags.items() if tag in (*chosen, UNKNOWN)])
+
+    def detect(text: str) -> str:
+        label, score = identifier.classify(text)
+        # Nothing in the text is a feature of the model, so that the label is the first of the list.
+        return UNKNOWN if score <= RAW_FLOOR else tags[str(label)]
+
+    return detect
 
 
 def detectable(languages: Sequence[str] = ()) -> frozenset[str]:

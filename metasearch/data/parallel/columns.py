@@ -35,7 +35,7 @@ def find_layout(path: Path, chosen: tuple[int, ...] = ()) -> Layout:
     """
     rows = [line.rstrip(b"\r\n").decode(errors="replace").split("\t") for line in islice(byte_lines(path), _LINES)]
     widths = Counter(len(row) for row in rows if len(row) > 1)
-    width = widths.most_common(1)[0][0] if widths else 2
+    width = max(widths, key=lambda count: (widths[count], -count), default=2)
     if chosen:
         if len(chosen) != 2 or max(chosen) > width or chosen[0] == chosen[1]:
             asked = ",".join(map(str, chosen))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from metasearch.config.distillation import DEFAULT_PIVOT
-from metasearch.config.languages import is_listed, parse_name
+from metasearch.config.languages import parse_name
 from metasearch.data.formats.rows import SHARD, STATE
 from metasearch.data.formats.text_files import unpacked
 from metasearch.errors import DataError
@@ -133,6 +133,10 @@ class _Pair(NamedTuple):
     languages: tuple[str, str]
     written: tuple[str, str]
 
+    def is_common(self) -> bool:
+        """Return whether both languages are written with codes that are seldom words."""
+        return all(parse_name(code, common=True) for code in self.written)
+
 
 def _read_pair(name: str, side: str, pivot: str, path: Path) -> _Pair | None:
     """Return the languages at the end of a name; `side` is the language of a Moses file.
@@ -144,7 +148,7 @@ def _read_pair(name: str, side: str, pivot: str, path: Path) -> _Pair | None:
         [pair for pair in _readings(name, cased) if side in ("", *pair.written)] for cased in (True, False)
     )
     usual = [pair for pair in strict if not _ends_in_language(pair.corpus)]
-    others = [pair for pair in loose if pair not in usual and all(map(is_listed, pair.languages))]
+    others = [pair for pair in loose if pair not in usual and pair.is_common()]
     for pairs in (usual, others):
         if with_pivot := [pair for pair in pairs if pivot in pair.languages]:
             return with_pivot[0]
@@ -155,7 +159,7 @@ def _read_pair(name: str, side: str, pivot: str, path: Path) -> _Pair | None:
 
 
 def _ends_in_language(corpus: str) -> bool:
-    return any(is_listed(parse_name(corpus[start:])) for start in _starts(corpus))
+    return any(parse_name(corpus[start:], common=True) for start in _starts(corpus))
 
 
 def _starts(name: str) -> list[int]:

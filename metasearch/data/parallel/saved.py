@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from metasearch.config.extras import import_extra
+from metasearch.config.languages import normalise_tag
 from metasearch.data.formats.arrow_files import read_batches
 from metasearch.data.formats.blank import normalise
 from metasearch.data.formats.rows import STATE, data_files, read_key
@@ -118,12 +119,12 @@ class SavedTable:
         return np.fromiter(longer, np.int32, len(self))
 
     def origins(self) -> tuple[NDArray[np.int16], list[tuple[str, ...]]]:
-        """Return a number for each row, `(N,)`, and the corpus and languages of each number."""
+        """Return a number for each row, `(N,)`, and the corpus and languages of each number, in canonical form."""
         known: dict[tuple[str, ...], int] = {}
         names = ("corpus", "source_language", "target_language")
         keys = (key for batch in self.columns(*names) for key in zip(*batch, strict=True))
         numbers = np.fromiter((known.setdefault(key, len(known)) for key in keys), np.int16, len(self))
-        return numbers, list(known)
+        return numbers, [(corpus, normalise_tag(source), normalise_tag(target)) for corpus, source, target in known]
 
     def lengths(self, counter: TokenCounter) -> NDArray[Any]:
         """Return the tokens of the longer side of each row `(N,)`, from a file or counted."""

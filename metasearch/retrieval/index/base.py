@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.index import Condition
+from metasearch.config.languages import normalise_tag
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, EncoderError, nearest
 
@@ -91,7 +92,7 @@ class Kind:
 
     def require_settings(self, where: Path | str, other: "Kind") -> None:
         """Raise `ConfigError` if another kind's settings differ."""
-        ours, theirs = (json.loads(json.dumps(dict(kind.settings))) for kind in (self, other))
+        ours, theirs = (json.loads(json.dumps(_canonical(kind.settings))) for kind in (self, other))
         for name in sorted(ours.keys() | theirs.keys()):
             before, now = ours.get(name), theirs.get(name)
             if before != now:
@@ -99,6 +100,17 @@ class Kind:
                     f"{where}: it was made with {name} {json.dumps(before)}, not {json.dumps(now)}; keep that setting, "
                     "or make an index in another folder"
                 )
+
+
+def _canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with canonical language tags: an earlier version stored them as written."""
+    found = dict(settings)
+    for name in ("language", "detect"):
+        value = found.get(name)
+        found[name] = list(map(normalise_tag, value)) if isinstance(value, list | tuple) else value
+        if isinstance(value, str):
+            found[name] = normalise_tag(value)
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """An index in a folder, to be searched: passages in SQLite, and an exact search of all vectors in memory."""
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 
 from metasearch.config.index import Condition
+from metasearch.config.languages import normalise_tag
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index.base import (
@@ -93,6 +95,8 @@ class LocalStore(Store):
         self._database = database
         self.state = state
         self.kind = Kind(**state["kind"])
+        # An index may have tags of an earlier version, such as `iw`.
+        self._tags = list(map(normalise_tag, state["languages"]))
         self.arrays: Mapping[str, NDArray[Any]] = {}
         """Arrays that belong to the vectors, such as a map that all of them went through."""
         if state["arrays"]:
@@ -143,9 +147,10 @@ class LocalStore(Store):
     @cached_property
     def languages(self) -> dict[str, int]:
         """How many rows each language has, most first."""
-        counts = np.bincount(self._row_languages).tolist()
-        found = [(tag, count) for tag, count in zip(self.state["languages"], counts, strict=False) if count]
-        return dict(sorted(found, key=lambda item: (-item[1], item[0])))
+        counts = Counter[str]()
+        for tag, count in zip(self._tags, np.bincount(self._row_languages).tolist(), strict=False):
+            counts[tag] += count
+        return dict(sorted((+counts).items(), key=lambda item: (-item[1], item[0])))
 
     def changed(self) -> bool:
         """Return whether another writer has changed the index; `RunFolderError` where it is gone or damaged."""
@@ -244,7 +249,7 @@ class LocalStore(Store):
         named = [tag for tags in groups for tag in set(tags or self.languages)]
         if len(set(named)) < len(named):
             raise ValueError(f"a language is in two groups {list(map(list, groups))}")
-        inside = [[i for i, tags in enumerate(groups) if tag in tags or not tags] for tag in self.state["languages"]]
+        inside = [[i for i, tags in enumerate(groups) if tag in tags or not tags] for tag in self._tags]
         of_tag = np.array([own[0] if own else -1 for own in inside], np.int16)
         found = of_tag[self._row_languages]
         self._last = key, found
@@ -297,7 +302,8 @@ class LocalStore(Store):
             number = int(own.ids[place])
             file = own.files[int(np.searchsorted(own.ends, place, side="right"))]
             tag, text, fields = self._database.row("passage", number, f"passage {number}")
-            passage = Passage(text.decode(), file.path, int(own.lines[place]), tag.decode(), json.loads(fields or "{}"))
+            line, language = int(own.lines[place]), normalise_tag(tag.decode())
+            passage = Passage(text.decode(), file.path, line, language, json.loads(fields or "{}"))
             found.append((passage, int(own.counts[row])))
         return found
 

@@ -9,8 +9,9 @@ import base64
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +21,7 @@ from safetensors.numpy import load, save
 
 from metasearch.config.extras import import_extra
 from metasearch.config.index import Condition
+from metasearch.config.languages import normalise_tag
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index.base import (
@@ -162,6 +164,8 @@ class QdrantStore(Store):
             )
         self.state = state
         self.kind = Kind(**state["kind"])
+        self._spellings: dict[str, list[str]] = {}
+        """Canonical tag → tags of points: a collection may have those of an earlier version, such as `iw`."""
         packed = base64.b64decode(state["arrays"])
         self.arrays: Mapping[str, NDArray[Any]] = load(packed) if packed else {}
 
@@ -186,7 +190,11 @@ class QdrantStore(Store):
     def languages(self) -> dict[str, int]:
         """How many passages each language has, most first."""
         found = self._collection.call("facet", key="language", limit=_LANGUAGES, exact=True)
-        counts = {str(hit.value): int(hit.count) for hit in found.hits}
+        counts = Counter[str]()
+        for hit in found.hits:
+            tag = normalise_tag(str(hit.value))
+            counts[tag] += int(hit.count)
+            self._spellings.setdefault(tag, []).append(str(hit.value))
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def __len__(self) -> int:
@@ -251,7 +259,11 @@ class QdrantStore(Store):
         if missing := [row for row in wanted if row not in payloads]:
             raise RunFolderError(f"{self.name}: {len(missing)} passages left the collection; search again")
         names = ("text", "file", "line", "language", "fields")
-        return [(Passage(*(payloads[row][name] for name in names)), int(payloads[row]["places"])) for row in wanted]
+        passages = [Passage(*(payloads[row][name] for name in names)) for row in wanted]
+        return [
+            (replace(passage, language=normalise_tag(passage.language)), int(payloads[row]["places"]))
+            for row, passage in zip(wanted, passages, strict=True)
+        ]
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the points with its text and fields: number → language and number of places."""
@@ -271,7 +283,7 @@ class QdrantStore(Store):
         require_languages(languages, self.languages)
         models, conditions = self._collection.models, [self._condition(each) for each in where]
         if languages:
-            tags = models.MatchAny(any=sorted(set(languages)))
+            tags = models.MatchAny(any=sorted({each for tag in languages for each in self._spellings[tag]}))
             conditions.append(models.FieldCondition(key="language", match=tags))
         inside = models.Filter(must=conditions) if conditions else None
         requests = [models.QueryRequest(query=query, using=using, limit=top_k, filter=inside) for query in queries]

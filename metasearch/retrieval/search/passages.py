@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.index import ALWAYS, PASSAGE_LENGTH, IndexSettings
-from metasearch.config.languages import UNKNOWN
+from metasearch.config.languages import UNKNOWN, normalise_tag
 from metasearch.config.postprocessing import LEAST
 from metasearch.config.recipe import Role
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
@@ -135,7 +135,8 @@ def project(encoder: Encoder, arrays: Mapping[str, NDArray[Any]]) -> TextEncoder
 
 def warn_of_outside(neutral: NeutralMap, languages: Mapping[str, int]) -> None:
     """Warn about new passages in languages without part in a projection."""
-    outside = {tag: count for tag, count in sorted(languages.items()) if tag not in neutral.languages}
+    inside = set(map(normalise_tag, neutral.languages))
+    outside = {tag: count for tag, count in sorted(languages.items()) if tag not in inside}
     if outside:
         shown = ", ".join(f"{tag} {count:,}" for tag, count in outside.items())
         log.warning(

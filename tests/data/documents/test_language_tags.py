@@ -36,6 +36,12 @@ def test_a_folder_tells_its_tag_as_a_whole_and_behind_a_dot(case):
         ("README_KR", ""),
         ("faqde", ""),
         ("sign_in", ""),
+        ("install.sh", ""),
+        ("de.mo", ""),
+        ("faq-cat", ""),
+        # Retired codes.
+        ("faq.iw", "he"),
+        ("faq_nb", "no"),
         ("back-to-java", ""),
         ("", ""),
     ],

@@ -95,6 +95,20 @@ def test_always_may_stand_among_the_languages(given, kept):
     assert IndexSettings(**json.loads(IndexSettings(detect=given).model_dump_json())).detect == kept
 
 
+@pytest.mark.parametrize("languages", [(), ("en", "de"), ("de",)])
+def test_a_text_that_tells_no_language_is_undetermined(languages):
+    tell = detector(languages)
+    assert {text: tell(text) for text in ["OK", "XL", "the", "???", "1. 2.", "A4", ""]} == dict.fromkeys(
+        ["OK", "XL", "the", "???", "1. 2.", "A4", ""], "und"
+    )
+
+
+def test_detection_gives_canonical_tags_and_takes_any_code():
+    text = "Saan nakalagay ang susi ng aking silid? Hindi ko ito makita kahit saan."
+    assert [detector(chosen)(text) for chosen in ([], ["tl", "eng"], ["fil", "en"])] == ["fil"] * 3
+    assert detector(["nb", "deu"])("Hvor er nøkkelen til rommet mitt?") == "no"
+
+
 @pytest.mark.slow
 def test_the_language_of_a_text_is_detected():
     tell = detector()
