@@ -104,6 +104,7 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
         quantise(graph)
         save(graph, folder / QUANTISED)
         facts = facts.model_copy(update={"precision": "int8", "model": QUANTISED})
+        log.warning("the graph in int8 rounds a batch as a whole: an embedding depends on the other texts of its batch")
     write_facts(folder, facts)
     return facts
 

@@ -6,6 +6,7 @@ settings and the projection.
 """
 
 import base64
+import logging
 import os
 import re
 import zlib
@@ -39,6 +40,8 @@ from metasearch.retrieval.index.base import (
 )
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import LocalStore
+
+log = logging.getLogger(__name__)
 
 DENSE, EXPANDED, WORDS = "dense", "expanded", "words"
 FORMAT, SCHEMA = "metasearch collection", 2
@@ -383,10 +386,13 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
         quantization_config=int8,
         metadata=state,
     )
+    shown = collection.address.shown
+    log.warning(
+        "%s: Qdrant rounds its vectors to int8 and searches approximately: hits may differ from a folder", shown
+    )
     keyword = models.PayloadSchemaType.KEYWORD
     collection.call("create_payload_index", field_name="language", field_schema=keyword, wait=True)
     if not collection.call("get_collection").config.metadata:
-        shown = collection.address.shown
         raise RunFolderError(f"{shown}: the server keeps no metadata; it must be Qdrant 1.16 or newer")
     return state
 

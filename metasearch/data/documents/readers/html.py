@@ -115,7 +115,7 @@ def _prepare(source: str) -> str:
 
 
 def _is_hidden(tag: str, attributes: Mapping[str, str | None]) -> bool:
-    """Return whether an element is not shown; a search in the page finds what is hidden until it is found."""
+    """Return whether a page does not show an element; a search in the page shows `hidden=until-found`."""
     hidden = (attributes.get("hidden") or "").lower() != "until-found" if "hidden" in attributes else False
     opened = tag == "dialog" and "open" in attributes
     return hidden or (tag in _HIDDEN and not opened) or bool(_HIDING.search(attributes.get("style") or ""))

@@ -108,7 +108,7 @@ def _visible(text: str, spans: Sequence[Span], first: int) -> tuple[str, list[Sp
 
 
 def _hidden(text: str) -> Iterator[Span]:
-    """Yield what is hidden, between blocks of code."""
+    """Yield the hidden spans of a text, which are outside code."""
     starts = [0]
     for line in text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -128,7 +128,7 @@ def _hidden(text: str) -> Iterator[Span]:
 
 
 def _hidden_inline(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield what is hidden in running text, where code and what never ends are shown."""
+    """Yield the hidden spans of running text, where code and comments without an end are shown."""
     missing: set[str] = set()
     while match := _HIDDEN.search(text, start, end):
         start = match.end()
@@ -143,7 +143,7 @@ def _hidden_inline(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _hidden_html(text: str, start: int, end: int, missing: set[str]) -> Iterator[Span]:
-    """Yield what is hidden in a block of HTML; blank lines end the block, but not a comment or script in it."""
+    """Yield the hidden spans of an HTML block. A blank line ends the block, but no comment or script in it."""
     while match := _HIDDEN.search(text, start, end):
         start = match.end()
         if match.lastgroup in ("escape", "ticks"):
@@ -170,5 +170,5 @@ def _closing(match: re.Match[str]) -> str:
 
 
 def _span(match: re.Match[str], end: int) -> Span:
-    """Return what is hidden up to an end: of an address with data, not what stands before it."""
+    """Return the hidden span up to an end. Of an address with data, only the data are hidden."""
     return (match.end() if match["before"] else match.start()), end
