@@ -12,7 +12,7 @@ from metasearch.compress.merging import thin
 from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
 from metasearch.config import yaml
 from metasearch.encoders.open import open_checkpoint
-from metasearch.training.packing.layout import packing_plan
+from metasearch.training.packing.probe import packing_plan
 
 LOCAL, GLOBAL = LOCAL_AND_GLOBAL
 

@@ -5,7 +5,7 @@ import torch
 
 from helpers.gradients import QUERY, SUPPORT, Case, encoder_of, error, outer
 from metasearch.errors import OutOfMemory
-from metasearch.training import outer_gradients
+from metasearch.training import episode_gradients, outer_gradients
 from metasearch.training.outer_gradients import OuterGradients
 
 MAML = Case("maml", sizes=(SUPPORT, QUERY))
@@ -18,7 +18,8 @@ LAYERS = "out of memory on cpu: layers are recomputed in the backward pass; the 
 
 def failing(monkeypatch, times, raised=ON_A_CPU, name="PackedModule"):
     """Let an episode fail after so many were begun; returns what counts them."""
-    calls, before = [], getattr(outer_gradients, name)
+    module = episode_gradients if name == "PackedModule" else outer_gradients
+    calls, before = [], getattr(module, name)
 
     def fail(*args):
         calls.append(args)
@@ -26,7 +27,7 @@ def failing(monkeypatch, times, raised=ON_A_CPU, name="PackedModule"):
             raise raised
         return before(*args)
 
-    monkeypatch.setattr(outer_gradients, name, fail)
+    monkeypatch.setattr(module, name, fail)
     return calls
 
 
@@ -96,10 +97,10 @@ def test_one_pass_of_all_texts_is_the_first_to_go_if_the_learner_makes_it(monkey
     caplog.set_level("WARNING")
     failing(monkeypatch, {1}, name="_pull")
     gradients = OuterGradients(learner.encoder, workers=1)
-    gradients.one_pass = True
+    gradients.together = 2
     assert error(outer(learner, episodes, gradients), plain) < 1e-10
     assert warnings(caplog) == [f"{ONE} but for rounding and dropout" if case == FINE_TUNE else LAYERS]
-    assert gradients.one_pass == (case == DISTILL)
+    assert gradients.together == (2 if case == DISTILL else 1)
 
 
 def test_nothing_is_left_of_a_step_that_does_not_fit(monkeypatch):

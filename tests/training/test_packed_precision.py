@@ -8,7 +8,7 @@ import torch
 from helpers.backbones import TEXTS
 from helpers.gradients import Case, encoder_of, error, outer
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.packing.encoder import Network, PackedEncoder
+from metasearch.training.packing import Network, PackedEncoder
 
 CASES = [
     Case("maml"),
