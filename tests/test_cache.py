@@ -6,7 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from metasearch.errors import EncoderError
+from metasearch.data.locate import fetch
+from metasearch.encoders.open import only_cached
+from metasearch.errors import EncoderError, HubError
 from metasearch.io import cache_folder, cached
 from metasearch.pipelines.environment import environment
 
@@ -98,3 +100,11 @@ def test_a_user_without_a_home_is_told_which_variable_to_set(monkeypatch):
         cached("a", lambda folder: None)
     (found,) = [each for section in environment() for each in section.findings if each.about == "cache"]
     assert (found.state, found.code) == ("bad", 6)
+
+
+def test_a_user_without_a_home_gets_no_folder_of_the_hub_here(monkeypatch):
+    """The hub's library would make one whose name is `~`."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", "~/.cache/huggingface/hub")
+    for use in (fetch, only_cached):
+        with pytest.raises(HubError, match=r"^hub:a/b: this user has no home .*; set HF_HOME to a folder$"):
+            use("hub:a/b")

@@ -72,11 +72,20 @@ def is_hub_name(source: object) -> bool:
     return isinstance(source, str) and source.startswith(HUB)
 
 
+def require_hub_cache(name: str) -> None:
+    """Raise `HubError` where the user has no home, in which the hub's library would make a folder `~` here."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_CACHE.startswith("~"):
+        raise HubError(f"{name}: this user has no home for files of the hub; set HF_HOME to a folder")
+
+
 def fetch(name: str) -> Path:
     """Return the local path of `hub:ORG/NAME`, or of a file or folder in it: `hub:org/name/data/train.parquet`."""
     from huggingface_hub import snapshot_download  # takes a second, which other data need not wait for
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
+    require_hub_cache(name)
     org, _, rest = name.removeprefix(HUB).partition("/")
     dataset, _, inside = rest.partition("/")
     try:

@@ -22,6 +22,7 @@ from transformers import PreTrainedModel
 from metasearch.config import registry
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.activations import restore_activations
+from metasearch.data.locate import require_hub_cache
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import warnings_as_lines
 from metasearch.encoders.saved_layout import MODULES, read_settings, restore_lengths
@@ -174,6 +175,7 @@ def only_cached(name: str, what: str = "encoder") -> bool:
 
     `EncoderError` if the cache does not have the weights either. `what` names the kind of checkpoint in messages.
     """
+    require_hub_cache(name)
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=_SECONDS)
     except (EntryNotFoundError, RepositoryNotFoundError, HFValidationError):
