@@ -21,8 +21,8 @@ from transformers import PreTrainedModel
 
 from metasearch.config import registry
 from metasearch.config.recipe import MaxLength
-from metasearch.encoders.activations import restore_activations
 from metasearch.data.locate import require_hub_cache
+from metasearch.encoders.activations import restore_activations
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import warnings_as_lines
 from metasearch.encoders.saved_layout import MODULES, read_settings, restore_lengths
