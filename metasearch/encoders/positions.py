@@ -45,10 +45,11 @@ def readable(network: nn.Module, read: Callable[[Mapping[str, Tensor]], Any], pa
     """
     if network not in _READABLE:
         # One word several times, so that the rows of words do not ascend.
-        ones = torch.ones((1, _TOKENS), dtype=torch.long, device=next(network.parameters()).device)
-        lookups = _Lookups()
+        device = next(network.parameters()).device
+        ones, lookups = torch.ones((1, _TOKENS), dtype=torch.long, device=device), _Lookups()
+        plain = torch.autocast(device.type, enabled=False)
         # A network that needs more than that is reported where it is first used.
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), lookups, suppress(Exception):
+        with torch.no_grad(), plain, torch.random.fork_rng(devices=[]), lookups, suppress(Exception):
             read({"input_ids": ones * (padding == 0), "attention_mask": ones})
         tables = [(rows, count) for rows, count in lookups.found if len(rows) == _TOKENS]
         ascending = (count - int(rows[0]) for rows, count in tables if bool((rows.diff() == 1).all()))
