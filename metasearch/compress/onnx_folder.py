@@ -191,7 +191,7 @@ def _random_rows(encoder: Encoder, count: int, longest: int) -> list[NDArray[np.
     drawn = np.random.default_rng(0)
     rows = []
     for length in (*drawn.integers(2, longest + 1, count - 1), longest):
-        words = drawn.integers(0, encoder.input.words.num_embeddings, length)
+        words = drawn.integers(0, len(encoder.input.words.weight), length)
         fill = {"input_ids": words, "attention_mask": np.ones(length), "token_type_ids": np.zeros(length)}
         rows.append(np.array([fill[name] for name in encoder.columns], np.int32))
     return rows

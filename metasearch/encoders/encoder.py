@@ -244,8 +244,7 @@ class Encoder:
 
         def embed(numbers: list[int]) -> NDArray[np.float32]:
             features = self.features([distinct[i] for i in numbers], role)
-            rows: NDArray[np.float32] = self.embedder(features, output).float().cpu().numpy()
-            return rows
+            return self._repeatable(lambda: self.embedder(features, output).float().cpu().numpy())
 
         training = self.embedder.training
         self.embedder.eval()
@@ -257,6 +256,15 @@ class Encoder:
         self.embedder.train(training)
         place = {text: i for i, text in enumerate(distinct)}
         return vectors[[place[text] for text in texts]]
+
+    def _repeatable(self, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
+        """Return what is computed; `EncoderError` if random numbers change it, as in Reformer."""
+        state = torch.get_rng_state()
+        found = compute()
+        # Another thread may have drawn them, so the result decides.
+        if not torch.equal(state, torch.get_rng_state()) and not np.array_equal(found, compute(), equal_nan=True):
+            raise EncoderError(f"{self.name}: its embeddings change from one call to the next, with random numbers")
+        return found
 
     def encode_query(self, texts: Iterable[str], batch_size: int = 64) -> NDArray[np.float32]:
         """Return query vectors, `(len(texts), D)`, as `encode` does."""
