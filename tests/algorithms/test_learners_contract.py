@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from metasearch.config import registry
-from metasearch.config.library import Library, choose_recipe
+from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.samplers import samplers
 from metasearch.errors import ConfigError, EncoderError
@@ -33,9 +33,9 @@ def benchmark_of(task, mode):
 
 
 def recipe_of(learner, mode):
-    recipe = choose_recipe(mode, "tiny", learner, None, SMALL)
+    recipe = LIBRARY.choose_recipe(mode, "tiny", learner, None, SMALL)
     steps = ["options.inner_steps=2"] if "inner_steps" in learner_class(recipe).Options.model_fields else []
-    return choose_recipe(mode, "tiny", learner, None, SMALL + steps)
+    return LIBRARY.choose_recipe(mode, "tiny", learner, None, SMALL + steps)
 
 
 def fits(learner, mode):

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from metasearch.config.library import Library
+from metasearch.config.run import DataConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import DataError
 from metasearch.pipelines.validate import validate
@@ -27,7 +29,7 @@ K = Q = 8
 
 def validate_own(tmp_path, task):
     (tmp_path / "own.yaml").write_text(task)
-    return validate("own", include=[str(tmp_path)])
+    return validate(Library([tmp_path]), DataConfig(task="own"))
 
 
 def checked(tmp_path, rows):
