@@ -86,7 +86,7 @@ def test_a_run_that_was_stopped_goes_on_as_it_began_when_its_task_or_mode_is_edi
     edit(place, name)
     said = metasearch("resume", stopped).stderr
     assert outcome(stopped) == outcome(place / "whole")
-    assert [line for line in said.splitlines() if CHANGED in line and "own" in line or "path" in line]
+    assert [line for line in said.splitlines() if (CHANGED in line and "own" in line) or "path" in line]
 
 
 @pytest.mark.slow
