@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.common.rows import RESULTS, Row
-from metasearch.config.library import choose_recipe
+from metasearch.config.library import Library
 from metasearch.config.recipe import Recipe
 from metasearch.pipelines.factory import resolved
 
@@ -108,7 +108,8 @@ class Cell:
     def recipe(self) -> Recipe:
         """The recipe with these settings."""
         name = VARIANTS[self.variant][0]
-        return resolved(choose_recipe("mono-bi-multi", self.encoder, name.removesuffix("-e5"), name, self.settings))
+        learner = name.removesuffix("-e5")
+        return resolved(Library().choose_recipe("mono-bi-multi", self.encoder, learner, name, self.settings))
 
 
 def key_of(row: Row) -> tuple[object, ...]:

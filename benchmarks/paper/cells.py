@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.common.rows import Row
 from metasearch.config import yaml
 from metasearch.config.base import Settings
+from metasearch.config.library import resolve_names
 from metasearch.config.measure import REORDERED
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.config.run import RunConfig, ScoreConfig
@@ -145,7 +146,7 @@ def _write(rows: Sequence[Row], benchmark: Benchmark, folder: Path) -> None:
         )
     kind: type[RunConfig | ScoreConfig] = RunConfig if "recipe" in first["config"] else ScoreConfig
     files = RunFolder.create(
-        folder, yaml.check(_in_sections(first["config"], kind), kind, "config of a row"), first["data"]
+        folder, yaml.check(resolve_names(_in_sections(first["config"], kind)), kind, "config of a row"), first["data"]
     )
     for row in rows:
         facts = {key: row[key] for key in _FACTS} | {"fold_seed": None, "split": "test"}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from metasearch.config.library import choose_recipe
+from metasearch.config.library import Library
 from metasearch.config.recipe import Recipe
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.arms import digest, select_settings
@@ -59,9 +59,10 @@ def points(
         changes = [(" × ".join(named), chosen) for chosen in product(*named.values())]
     else:
         changes = [(axis, (value,)) for axis, values in named.items() for value in values]
+    library = Library()
     distinct: dict[str, Point] = {}
     for axis, chosen in [("base", ()), *changes]:
-        recipe = resolved(choose_recipe(mode, encoder, learner, None, [*base, *chosen]))
+        recipe = resolved(library.choose_recipe(mode, encoder, learner, None, [*base, *chosen]))
         point = Point(axis, chosen, recipe)
         distinct.setdefault(point.key(), point)
     return list(distinct.values())

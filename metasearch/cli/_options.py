@@ -18,7 +18,7 @@ from metasearch.config.extras import TRACKERS
 from metasearch.config.recipe import ROLE_NAMES
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
 from metasearch.config.study import SETTINGS
-from metasearch.config.task import Mode
+from metasearch.config.task import Mode, Task
 from metasearch.errors import ConfigError, MetasearchError, nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -199,6 +199,7 @@ _TYPES: dict[Any, dict[str, Any]] = {
     bool: {"is_flag": True},
     str: {},
     Mode: {},
+    Task: {},
     Path: {"type": click.Path(path_type=Path)},
     tuple[Path, ...]: {"type": click.Path(path_type=Path), "multiple": True},
 }

@@ -18,26 +18,39 @@ from metasearch.data.locate import is_hub_name
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
+    from metasearch.config.library import Library
+    from metasearch.config.run import TaskConfig
     from metasearch.data.benchmark import Benchmark
     from metasearch.pipelines.run import Run, RunResult
 
 M = TypeVar("M", bound=Settings)
 
 
-def configure(model: type[M], flags: Mapping[str, Any], beside: bool = False, **own: Any) -> M:
+def library(include: Sequence[str]) -> "Library":
+    """Return all declarations by name: this is where the command line looks names up."""
+    from metasearch.config.library import Library
+
+    return Library(include)
+
+
+def configure(model: type[M], flags: Mapping[str, Any], task: "TaskConfig | None" = None, **own: Any) -> M:
     """Return the settings of a run with absolute paths, so it can be resumed from any folder.
 
-    If the data lies `beside` the task, `METASEARCH_DATA` is ignored. `own` are settings without an option.
+    If the data lies beside the `task`, `METASEARCH_DATA` is ignored. `own` are settings without an option.
     """
     from metasearch.data.locate import VARIABLE
 
+    beside = task is not None and task.task.data
     values = {**flags, "data": flags["data"] or (None if beside else os.environ.get(VARIABLE))}
     for name, field in _options.settings_in(model):
         key, complete = _options.parameter_name(name, field), _options.flag_for(name, field).complete
         if complete in _ABSOLUTE and values.get(key):
             change, value = _ABSOLUTE[complete], values[key]
             values[key] = change(value) if isinstance(value, str) else tuple(map(change, value))
-    return model.model_validate({**_options.tree(model, values), **own})
+    tree = {**_options.tree(model, values), **own}
+    if task is not None:
+        tree["data"] |= {"task": task.task, "declared_in": task.declared_in}
+    return model.model_validate(tree)
 
 
 def configure_on_task(model: type[M], flags: Mapping[str, Any]) -> "tuple[M, Benchmark]":

@@ -110,12 +110,14 @@ def configure(
     assignments: Sequence[str], mode: str | None, **flags: Any,
 ) -> StudyConfig:  # fmt: skip
     """Return the settings of a study, with all names checked."""
-    from metasearch.config.library import Library
     from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
+    from metasearch.config.run import DataConfig
     from metasearch.pipelines.study.folder import StudyFolder
     from metasearch.pipelines.study.resolve import build_arms, parse_folds, parse_seeds, resolve_neutral
 
-    task = Library(flags["include"]).task(flags["task"])
+    library = _settings.library(flags["include"])
+    whole = library.fold(DataConfig(task=flags["task"]))
+    task = whole.task
     # Named recipes stand alone: the default learners are not trained beside them.
     default = ZERO_SHOT if task.evaluation_only or recipe else LEARNERS
     learners, recipes = listed("learner", default if learner is None else learner), listed("recipe", recipe)
@@ -123,13 +125,13 @@ def configure(
     flags["encoder"] = flags["encoder"] or task.encoder
     trained = bool(recipes or {*learners} - {ZERO_SHOT, NEUTRAL})
     runs = {"folds": parse_folds(folds, task), "seeds": parse_seeds(seeds, folder, trains=trained)}
-    config = _settings.configure(StudyConfig, flags, beside=bool(task.data), threads=flags["threads"], **runs)
-    arms = build_arms(learners, recipes, listed("mode", mode), changes, config, named=learner is not None)
+    config = _settings.configure(StudyConfig, flags, whole, threads=flags["threads"], **runs)
+    arms = build_arms(learners, recipes, listed("mode", mode), changes, config, library, learner is not None)
     for key in ("max_steps", "keep_models"):
         if getattr(config, key) and not (arms or StudyFolder(folder).reached):
             log.warning("--%s has no effect: nothing is trained", key.replace("_", "-"))
     own = {"trained": arms, "neutral": resolve_neutral(learners, changes, config)}
-    return StudyConfig.model_validate({**config.model_dump(), **own})
+    return StudyConfig.model_validate({**dict(config), **own})
 
 
 def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[str]]:

@@ -42,16 +42,16 @@ def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **fla
 
 def configure(recipe: str, stages: str | None, assignments: Sequence[str], **flags: Any) -> DistillConfig:
     """Return the settings of a distillation, with names checked and absolute paths."""
-    from metasearch.config.library import Library, overrides
+    from metasearch.config.library import overrides
 
-    library = Library(flags["include"])
+    library = _settings.library(flags["include"])
     chosen = library.distillation(recipe, overrides(assignments))
     if stages is not None:
         chosen = chosen.only(stages)
-    for task in flags["evaluate"]:
-        library.task(task)
     for kind in TextsConfig.model_fields:
         missing = [path for path in flags[kind] if not (is_hub_name(path) or Path(path).exists())]
         if missing:
             raise ConfigError(f"--{kind} {missing[0]}: no such file or folder{near(Path(missing[0]))}")
-    return _settings.configure(DistillConfig, flags, recipe=chosen)
+    config = _settings.configure(DistillConfig, {**flags, "evaluate": ()}, recipe=chosen)
+    scored = tuple(library.scored(task, dict(config.data)) for task in flags["evaluate"])
+    return config.model_copy(update={"evaluate": scored})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import reject_unused_options
+from metasearch.cli._settings import library, reject_unused_options
 from metasearch.config import registry
 from metasearch.errors import ConfigError, nearest
 
@@ -31,12 +31,10 @@ def command(kind: str | None, include: Sequence[str]) -> None:
     Example:
       metasearch ls modes
     """
-    from metasearch.config.library import Library
-
-    library = Library(include)
+    found = library(include)
     for shown in (kind,) if kind else KINDS:
         click.echo(f"{shown}:")
-        entries = list(_entries(library, shown))
+        entries = list(_entries(found, shown))
         width = max((len(name) for name, _ in entries), default=0)
         for name, text in entries:
             click.echo(f"  {name.ljust(width)}  {text}")
@@ -78,36 +76,36 @@ def show(
       metasearch show maml-align
     """
     from metasearch.config import yaml
-    from metasearch.config.library import Library
     from metasearch.config.run import DataConfig
 
     if mode is None:
         reject_unused_options("episode", "recipe", "seed", "fold", "data", why="no episode is drawn; pass --mode")
-    library = Library(include)
-    kind = next((kind for kind in _DECLARED if name in library.names(kind)), None)
+    found = library(include)
+    kind = next((kind for kind in _DECLARED if name in found.names(kind)), None)
     if kind is None:
-        everything = [known for kind in _DECLARED for known in library.names(kind)]
+        everything = [known for kind in _DECLARED for known in found.names(kind)]
         raise ConfigError(f"no task, mode, recipe or distillation '{name}'.{nearest(name, everything)}")
-    declared = getattr(library, kind)(name)
+    declared = getattr(found, kind)(name)
     click.echo(yaml.dump(declared.model_dump(mode="json", exclude_none=kind != "distillation")))
     if mode is not None:
         if kind != "task":
             raise ConfigError(f"--mode needs a task; '{name}' is a {kind}")
         ref = DataConfig(task=name, fold=fold, data=data, include=tuple(include))
-        for line in _episode(ref, mode, recipe, seed, episode):
+        for line in _episode(found, ref, mode, recipe, seed, episode):
             click.echo(line)
 
 
-def _episode(ref: "DataConfig", mode: str, recipe: str | None, seed: int, index: int) -> Iterator[str]:
-    from metasearch.config.library import Library, choose_recipe
-    from metasearch.data.benchmark import load_benchmark
-    from metasearch.episodes.episode import whole
+def _episode(
+    library: "Library", ref: "DataConfig", mode: str, recipe: str | None, seed: int, index: int
+) -> Iterator[str]:
+    from metasearch.data.benchmark import build
+    from metasearch.episodes.episode import whole as described
     from metasearch.episodes.samplers import samplers
 
-    chosen_mode = Library(ref.include).mode(mode)
-    benchmark = load_benchmark(ref, chosen_mode)
+    chosen_mode, whole = library.mode(mode), library.fold(ref)
+    benchmark = build(whole, library.arrangements(whole.task, chosen_mode))
     changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
-    chosen = choose_recipe(chosen_mode, benchmark.task.encoder, None, recipe, changes, ref.include)
+    chosen = library.choose_recipe(chosen_mode, benchmark.task.encoder, None, recipe, changes)
     yield f"mode {mode} on {ref.task}, fold {ref.fold}: {benchmark.data.describe()}"
     for phase, arrangements in benchmark.arrangements.items():
         yield f"  {phase}: {' | '.join(map(str, arrangements))}"
@@ -118,7 +116,7 @@ def _episode(ref: "DataConfig", mode: str, recipe: str | None, seed: int, index:
     phase, sampler = next(iter(drawn.items()))
     episode = sampler.episode(index)
     yield f"\n{phase} episode {index} of seed {seed}, recipe {chosen.recipe}: {episode.arrangement}"
-    yield from whole(episode)
+    yield from described(episode)
 
 
 @_options.command("validate")
@@ -131,7 +129,8 @@ def validate(task: str, data: str | None, include: Sequence[str]) -> None:
     Example:
       metasearch validate demo
     """
+    from metasearch.config.run import DataConfig
     from metasearch.pipelines import validate as checks
 
-    for line in checks.validate(task, data=data, include=include):
+    for line in checks.validate(library(include), DataConfig(task=task, data=data, include=tuple(include))):
         click.echo(f"ok  {line}")

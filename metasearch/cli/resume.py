@@ -1,5 +1,6 @@
 """`metasearch resume`: continue a run, a distillation or a study."""
 
+import logging
 import os
 import signal
 import threading
@@ -9,9 +10,12 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import execute
+from metasearch.cli._settings import execute, library
+from metasearch.config.base import Settings
 from metasearch.config.study import place_of
 from metasearch.errors import ConfigError
+
+log = logging.getLogger(__name__)
 
 
 @_options.command("resume")
@@ -40,11 +44,13 @@ def command(
 
     if kind_of(folder) == "study":
         from metasearch.cli.crossval import run
+        from metasearch.pipelines.study.folder import StudyFolder
         from metasearch.runs.torchrun_env import require_alone
 
         require_alone("a study")
         if trackers:
             raise ConfigError(f"--track is for runs; {folder} is a study")
+        _tell_changes(StudyFolder(folder).stored().config)
         run(None, folder, jobs, place_of(launcher, launcher_settings), as_json, trust_remote_code)
         return
     for name, value in (("jobs", jobs), ("launcher", launcher), ("launcher-set", launcher_settings)):
@@ -54,7 +60,21 @@ def command(
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     # What the process of a killed runner has reached is saved first.
     patience = WAIT_SECONDS if cell or until_eof else 0
-    execute(open_run(folder), trackers, trust_remote_code, as_json, patience)
+    resumed = open_run(folder)
+    if not resumed.files.finished:
+        _tell_changes(resumed.config)
+    execute(resumed, trackers, trust_remote_code, as_json, patience)
+
+
+def _tell_changes(config: Settings) -> None:
+    """Log each declaration that has changed since a run began; the run has its own, whole."""
+    include = getattr(getattr(config, "data", None), "include", ())
+    try:
+        changes = dict.fromkeys(library([each for each in include if Path(each).is_dir()]).changed(config))
+    except ConfigError as error:
+        changes = {str(error): None}
+    for change in changes:
+        log.warning("%s; it continues as it began", change)
 
 
 def _stop_at_eof() -> None:

@@ -36,7 +36,7 @@ def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **fla
     from metasearch.pipelines.train import TrainRun
 
     config = configure(**flags)
-    run = TrainRun(config, output or fresh_folder(config.data.task, config.recipe.learner))
+    run = TrainRun(config, output or fresh_folder(config.data.task.task, config.recipe.learner))
     execute(run, trackers, flags["trust_remote_code"], as_json)
 
 
@@ -45,22 +45,23 @@ def configure(
     **flags: Any,
 ) -> RunConfig:  # fmt: skip
     """Return the settings of a run, with all names checked."""
-    from metasearch.config.library import Library, choose_recipe
+    from metasearch.config.run import DataConfig
     from metasearch.config.task import require_training
 
-    library = Library(flags["include"])
-    task = library.task(flags["task"])
-    require_training(task)
+    library = _settings.library(flags["include"])
+    whole = library.fold(DataConfig(task=flags["task"]))
+    require_training(whole.task)
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}")
     parsed = library.mode(mode)
-    flags["encoder"] = flags["encoder"] or task.encoder
+    library.arrangements(whole.task, parsed)
+    flags["encoder"] = flags["encoder"] or whole.task.encoder
     keys = [each.partition("=")[0].strip() for each in assignments]
     if epochs and (same := next((key for key in keys if key in ("budget", "budget.epochs")), None)):
         raise ConfigError(f"--epochs {epochs} and --set {same} set the same value; omit one")
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
-    chosen = choose_recipe(parsed, flags["encoder"], learner, recipe, changes, flags["include"])
-    return _settings.configure(RunConfig, flags, beside=bool(task.data), mode=parsed, recipe=chosen)
+    chosen = library.choose_recipe(parsed, flags["encoder"], learner, recipe, changes)
+    return _settings.configure(RunConfig, flags, whole, mode=parsed, recipe=chosen)
 
 
 LEARNERS = (("fine-tune", "trans"), ("maml", "trans"), ("maml-align", "mono-bi-multi"))
@@ -84,12 +85,11 @@ def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **f
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.compress.output import claim
-    from metasearch.config.library import Library
     from metasearch.pipelines.train import TrainRun, side_by_side
 
     folder = output or fresh_folder(task)
     claim(folder)
-    library, results = Library(), []
+    library, results = _settings.library(()), []
     encoder = encoder or library.task(task).encoder
     for learner, mode in LEARNERS:
         chosen = "mono-bi" if task == "demo-sts" and mode == "trans" else mode

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from metasearch.config.base import Flag, Name, Positive, Seed, Settings
 from metasearch.config.distillation import Distillation, RoleName, Stage
-from metasearch.config.run import ComputeConfig, Folders
+from metasearch.config.run import ComputeConfig, FoldConfig, Folders
 
 TargetType = Literal["fp32", "fp16"]
 
@@ -46,6 +46,7 @@ class DistillConfig(Settings):
 
     Attributes:
         recipe: all stages and hyper-parameters, resolved; `recipe.run` names the stages to run.
+        evaluate: tasks, such as `load_benchmark("demo").source`.
     """
 
     kind: Literal["distill"] = "distill"
@@ -54,7 +55,7 @@ class DistillConfig(Settings):
     texts: TextsConfig = TextsConfig()
     data: Folders = Folders()
     compute: ComputeConfig = ComputeConfig()
-    evaluate: Annotated[tuple[str, ...], Flag(metavar="TASK", complete="task")] = ()
+    evaluate: Annotated[tuple[FoldConfig, ...], Flag(metavar="TASK", complete="task")] = ()
     """Score on a task before the first and after each stage; repeatable."""
     targets: Annotated[str | None, Flag(name="--teacher-cache", metavar="DIR", complete="folders")] = None
     """Folder for the embeddings of frozen encoders; by default in the run."""

@@ -5,15 +5,20 @@ A folder holds `*.yaml` (tasks), `modes/*.yaml`, `recipes/*.yaml` and, for recip
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from metasearch.config import registry, yaml
+from metasearch.config.arrangement import Arrangement
 from metasearch.config.distillation import Distillation
 from metasearch.config.recipe import Recipe
-from metasearch.config.task import Mode, Task
+from metasearch.config.run import DataConfig, FoldConfig
+from metasearch.config.task import Mode, Phase, Task, resolve
 from metasearch.config.yaml import Model
-from metasearch.errors import ConfigError, nearest, quoted, require_known
+from metasearch.errors import ConfigError, first_line, nearest, quoted, require_known
 
 # Names in folders, without reading a declaration, so that completion in the shell is quick.
 
@@ -21,6 +26,9 @@ WHERE = {"task": "", "mode": "modes", "recipe": "recipes", "distillation": "dist
 """Kind of a declaration → the folder of its files."""
 
 _PACKAGE = Path(__file__).parents[1]
+
+Assignments = Sequence[str] | Mapping[str, Any]
+"""`KEY=VALUE` as on the command line, or values by dotted key."""
 
 
 def shipped() -> Path:
@@ -72,6 +80,25 @@ class Library:
         """Return a task by name."""
         return self._read("task", name, Task)
 
+    def fold(self, ref: DataConfig) -> FoldConfig:
+        """Return a task that is named, whole."""
+        return FoldConfig(**{**dict(ref), **self.declared(ref.task)})
+
+    def scored(self, task: str, where: Mapping[str, Any]) -> FoldConfig:
+        """Return a task to score on beside others; data in its own folder goes before the folder of all tasks."""
+        found = self.declared(task)
+        data = None if found["task"].data else where.get("data")
+        return FoldConfig(**found, include=tuple(where.get("include") or ()), data=data)
+
+    def declared(self, task: str) -> dict[str, Any]:
+        """Return a task, and the folder of its file, as fields of a `TaskConfig`."""
+        folder = self.path("task", task).parent
+        return {"task": self.task(task), "declared_in": None if folder == shipped() else str(folder.absolute())}
+
+    def arrangements(self, task: Task, mode: Mode) -> dict[Phase, list[Arrangement]]:
+        """Return a task's arrangements for a mode; `ConfigError` names the modes that it has some for."""
+        return resolve(task, mode, self.modes())
+
     def mode(self, mode: Mode | str) -> Mode:
         """Return a transfer mode by name; a mode that is parsed already is returned unchanged."""
         return mode if isinstance(mode, Mode) else self._read("mode", mode, Mode)
@@ -108,6 +135,43 @@ class Library:
         tuned = (f"{learner}-{encoder}", f"{learner}-{family}")
         return next((name for name in tuned if name in self._paths["recipe"]), learner)
 
+    def choose_recipe(
+        self, mode: Mode | str, encoder: str, learner: str | None, recipe: str | None, assignments: Assignments = ()
+    ) -> Recipe:
+        """Return a run's recipe: the named one, else the learner's, else the one for the mode's learner.
+
+        A mode of three links is learned by `maml-align`, one of two by `maml`. An encoder that a recipe of the learner
+        is tuned to (`maml-tiny`) gets that one.
+        """
+        if learner is not None:
+            registry.require("learners", learner)
+        elif recipe is None:
+            learner = "maml-align" if self.mode(mode).links == 3 else "maml"
+        name = recipe or self.recipe_for(str(learner), encoder)
+        if recipe is None and name not in self._paths["recipe"]:
+            raise ConfigError(
+                f"learner '{learner}' has no recipe; name one with --recipe. If it belongs to a stage, see `metasearch "
+                "ls distillations`"
+            )
+        chosen = self.recipe(name, overrides(assignments))
+        if learner not in (None, chosen.learner):
+            raise ConfigError(f"recipe '{name}' is for learner '{chosen.learner}', not '{learner}'")
+        return chosen
+
+    def changed(self, config: BaseModel) -> Iterator[str]:
+        """Yield a line for each task and mode in stored settings whose file says something else now, or nothing."""
+        for value in chain.from_iterable(value if isinstance(value, tuple) else (value,) for _, value in config):
+            kind = "task" if isinstance(value, Task) else "mode"
+            if not isinstance(value, Task | Mode):
+                yield from self.changed(value) if isinstance(value, BaseModel) else ()
+                continue
+            name = getattr(value, kind)
+            try:
+                if getattr(self, kind)(name) != value:
+                    yield f"{self.path(kind, name)}: {kind} '{name}' has changed since"
+            except ConfigError as error:
+                yield f"{kind} '{name}': {first_line(error)}"
+
     def _index(self, kind: str) -> dict[str, Path]:
         paths: dict[str, Path] = {}
         for folder in self.folders:
@@ -133,9 +197,11 @@ def _file_named(kind: str, name: str) -> Path | None:
     return file if file is not None and (not WHERE[kind] or file.absolute().parent.name == WHERE[kind]) else None
 
 
-def overrides(assignments: Sequence[str]) -> yaml.Tree:
-    """Turn `--set` assignments such as `outer.lr=1e-4` into a nested tree of strings."""
-    tree: yaml.Tree = {}
+def overrides(assignments: Assignments) -> yaml.Tree:
+    """Turn `--set` assignments such as `outer.lr=1e-4`, or values by dotted key, into a nested tree."""
+    if isinstance(assignments, Mapping):
+        return _nested(assignments)
+    values: dict[str, Any] = {}
     written: dict[str, str] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
@@ -147,55 +213,71 @@ def overrides(assignments: Sequence[str]) -> yaml.Tree:
             if long.startswith(f"{short}."):
                 raise ConfigError(f"--set {said} and --set {assignment}: {long} is part of {short}; omit one")
         written[key.strip()] = assignment
-        branch = yaml.parse_value(value.strip(), f"--set {assignment}")
-        for part in reversed(key.strip().split(".")):
+        values[key.strip()] = yaml.parse_value(value.strip(), f"--set {assignment}")
+    return _nested(values)
+
+
+def _nested(values: Mapping[str, Any]) -> yaml.Tree:
+    tree: yaml.Tree = {}
+    for key, branch in values.items():
+        for part in reversed(key.split(".")):
             branch = {part: branch}
         tree = yaml.merge(tree, branch)
     return tree
 
 
-def load_recipe(name: str, assignments: Sequence[str] = (), include: Sequence[str] = ()) -> Recipe:
+# The doors of Python, and of files that have names.
+
+
+def load_recipe(
+    name: str, assignments: Assignments = (), include: Sequence[str] = (), encoder: str | None = None
+) -> Recipe:
     """Return a recipe such as `maml-align`, with assignments such as `outer.lr=1e-4` put over it.
 
-    `include` names folders with further recipes.
+    Args:
+        name: a recipe's; with an `encoder` a learner's, and its recipe for this encoder is taken if there is one.
+        assignments: `KEY=VALUE`, or a mapping from dotted keys to values.
+        include: folders with further recipes.
+        encoder: as above.
     """
-    return Library(include).recipe(name, overrides(assignments))
+    recipe: Recipe = _load("recipe", name, assignments, include, encoder)
+    return recipe
 
 
-def load_distillation(name: str, assignments: Sequence[str] = (), include: Sequence[str] = ()) -> Distillation:
+def load_distillation(name: str, assignments: Assignments = (), include: Sequence[str] = ()) -> Distillation:
     """Return a recipe with several stages such as `compress`, as `load_recipe` does.
 
     Assignments are such as `student.bottleneck=64` or `stages.contrast.outer.lr=1e-4`.
     """
-    return Library(include).distillation(name, overrides(assignments))
+    recipe: Distillation = _load("distillation", name, assignments, include)
+    return recipe
 
 
-def choose_recipe(
-    mode: Mode | str,
-    encoder: str,
-    learner: str | None,
-    recipe: str | None,
-    assignments: Sequence[str] = (),
-    include: Sequence[str] = (),
-) -> Recipe:
-    """Return a run's recipe: the named one, else the learner's, else the one for the mode's learner.
-
-    A mode of three links is learned by `maml-align`, one of two by `maml`. An encoder that a recipe of the learner is
-    tuned to (`maml-tiny`) gets that one.
-    """
+def _load(kind: str, name: str, assignments: Assignments, include: Sequence[str], encoder: str | None = None) -> Any:
     library = Library(include)
-    links = library.mode(mode).links
-    if learner is not None:
-        registry.require("learners", learner)
-    elif recipe is None:
-        learner = "maml-align" if links == 3 else "maml"
-    name = recipe or library.recipe_for(str(learner), encoder)
-    if recipe is None and name not in library.names("recipe"):
-        raise ConfigError(
-            f"learner '{learner}' has no recipe; name one with --recipe. If it belongs to a stage, see `metasearch "
-            "ls distillations`"
-        )
-    chosen = library.recipe(name, overrides(assignments))
-    if learner not in (None, chosen.learner):
-        raise ConfigError(f"recipe '{name}' is for learner '{chosen.learner}', not '{learner}'")
-    return chosen
+    return getattr(library, kind)(library.recipe_for(name, encoder) if encoder else name, overrides(assignments))
+
+
+def resolve_names(config: Mapping[str, Any]) -> yaml.Tree:
+    """Return the settings of a run or study with whole tasks and modes in place of names.
+
+    Files of earlier versions have names, so they are resolved once, when such a file is read.
+    """
+    data, arms, scored = (config.get(key) or () for key in ("data", "trained", "evaluate"))
+    where = dict(data) if isinstance(data, Mapping) else {}
+    modes = [each.get("mode") for each in (config, *arms) if isinstance(each, Mapping)]
+    if not any(isinstance(each, str) for each in (where.get("task"), *modes, *scored)):
+        return dict(config)
+    library = Library(where.get("include") or ())
+
+    def with_mode(tree: Mapping[str, Any]) -> yaml.Tree:
+        return {**tree, "mode": library.mode(tree["mode"])} if isinstance(tree.get("mode"), str) else dict(tree)
+
+    found = with_mode(config)
+    if isinstance(where.get("task"), str):
+        found["data"] = where | library.declared(where["task"])
+    if arms:
+        found["trained"] = [with_mode(arm) for arm in arms]
+    if scored:
+        found["evaluate"] = [library.scored(each, where) if isinstance(each, str) else each for each in scored]
+    return found

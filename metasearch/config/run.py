@@ -7,17 +7,16 @@ models. Together with the contents of the data and the encoder's weights they de
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationInfo
+from pydantic import Field
 
 from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Name, NonNegative, Positive, Seed, Settings
 from metasearch.config.index import RerankSettings
 from metasearch.config.languages import Language
-from metasearch.config.library import Library
 from metasearch.config.measure import RetrievalPool
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import ZERO_SHOT, PublicRole, Recipe
-from metasearch.config.task import Mode
+from metasearch.config.task import Mode, Task
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
@@ -36,18 +35,18 @@ class Folders(Settings):
     """Folder with further tasks, modes/ and recipes/; repeatable."""
 
 
-class TaskConfig(Folders):
-    """A task, and how its folds are cut."""
+class FoldedData(Folders):
+    """Where a task's data is, and how its folds are cut."""
 
-    task: Annotated[str, Flag(complete="task")]
-    """Task by name; see `metasearch ls tasks`."""
     fold_seed: Annotated[int | None, Flag(metavar="SEED")] = None
     """Shuffle articles or rows with this seed before cutting folds; not in the papers."""
 
 
-class DataConfig(TaskConfig):
-    """A task's data with one fold held out."""
+class DataConfig(FoldedData):
+    """A task by name, with one fold held out: what a user asks for."""
 
+    task: Annotated[str, Flag(complete="task")]
+    """Task by name; see `metasearch ls tasks`."""
     fold: Count = 0
     """Fold to hold out."""
 
@@ -60,6 +59,25 @@ class DataConfig(TaskConfig):
         """
         tree = {"task": data} if isinstance(data, str) else data.model_dump()
         return yaml.check({**tree, **changes}, cls, f"'{tree['task']}'")
+
+
+class TaskConfig(FoldedData):
+    """A whole task: what a study and its runs keep, so that a file which is edited later changes none of them.
+
+    Attributes:
+        declared_in: folder of the task's file, to which its paths are relative; None is the shipped folder.
+    """
+
+    task: Annotated[Task, Flag(complete="task")]
+    """Task by name; see `metasearch ls tasks`."""
+    declared_in: str | None = None
+
+
+class FoldConfig(TaskConfig):
+    """A whole task with one fold held out."""
+
+    fold: Count = 0
+    """Fold to hold out."""
 
 
 class EncoderConfig(Settings):
@@ -94,22 +112,15 @@ class ComputeConfig(Settings):
     in fp32), gradcache = gradient caching for large batches, auto = layers once a step runs out of memory."""
 
 
-def _parse_mode(written: Mode | str, info: ValidationInfo) -> Mode:
-    """Return the mode that a run names; `ConfigError` if neither the package nor the run's folders declare it."""
-    if "data" not in info.data:
-        raise ValueError("correct 'data' first; its folders may declare the mode")
-    return Library(info.data["data"].include).mode(written)
-
-
 class RunConfig(Settings):
-    """A learner to train on one fold of a task, compared with the encoder before training; the recipe is resolved."""
+    """A learner to train on one fold of a task, compared with the encoder before training."""
 
     kind: Literal["train"] = "train"
-    data: DataConfig
+    data: FoldConfig
     encoder: EncoderConfig
     recipe: Recipe
     compute: ComputeConfig = ComputeConfig()
-    mode: Annotated[Mode, BeforeValidator(_parse_mode), PlainSerializer(str), Flag(complete="mode")]
+    mode: Annotated[Mode, Flag(complete="mode")]
     """Transfer mode, such as mono-bi-multi; see `metasearch ls modes`."""
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
     """Random seed for episodes, dropout and the `tiny` encoder."""
@@ -124,7 +135,7 @@ class ScoreConfig(Settings):
     """
 
     kind: Literal["score"] = "score"
-    data: DataConfig
+    data: FoldConfig
     encoder: EncoderConfig
     compute: ComputeConfig = ComputeConfig()
     label: str = ZERO_SHOT
@@ -196,11 +207,14 @@ Config = TypeVar("Config", bound=Settings)
 
 
 def flat(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a run, as its file holds them, without sections: `precision`, not `compute.precision`."""
+    """Return the settings of a run, as its file holds them, without sections: `precision`, not `compute.precision`.
+
+    Task and mode are their names, whether the file has them whole or, from an earlier version, by name.
+    """
     found: dict[str, Any] = {}
     for key, value in tree.items():
         if key in ("data", "encoder", "encoders", "texts", "compute") and isinstance(value, Mapping):
             found |= {key if name == "name" else name: inner for name, inner in value.items()}
         elif key != "kind":
             found[key] = value
-    return found
+    return found | {key: found[key][key] for key in ("task", "mode") if isinstance(found.get(key), Mapping)}

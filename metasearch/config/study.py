@@ -11,15 +11,16 @@ from pydantic import Field, model_validator
 from metasearch.config.base import Contradiction, Count, FrozenConfig, Positive, Settings
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
-from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, TaskConfig
+from metasearch.config.run import ComputeConfig, EncoderConfig, FoldConfig, TaskConfig
+from metasearch.config.task import Mode
 from metasearch.errors import ConfigError, require_known
 
 
 class TrainedArm(FrozenConfig):
-    """An arm, such as `maml-trans`, that is trained on each fold with each seed; its recipe is resolved."""
+    """An arm, such as `maml-trans`, that is trained on each fold with each seed."""
 
     arm: str
-    mode: str
+    mode: Mode
     recipe: Recipe
 
 
@@ -46,9 +47,9 @@ class StudyConfig(Settings):
     keep_models: bool = False
     """Keep the models of finished runs."""
 
-    def on(self, fold: int) -> DataConfig:
+    def on(self, fold: int) -> FoldConfig:
         """Return the data with one fold held out."""
-        return DataConfig(**self.data.model_dump(), fold=fold)
+        return FoldConfig(**dict(self.data), fold=fold)
 
     @model_validator(mode="after")
     def _names_once(self) -> "StudyConfig":

@@ -256,13 +256,14 @@ class Mode(FrozenConfig):
         return self.mode
 
 
-def resolve(task: Task, mode: Mode, modes: list[Mode]) -> dict[Phase, list[Arrangement]]:
-    """Return the arrangements per phase for a mode on a task."""
+def resolve(task: Task, mode: Mode, modes: Sequence[Mode] = ()) -> dict[Phase, list[Arrangement]]:
+    """Return the arrangements per phase for a mode on a task; the error names those of `modes` that have some."""
     require_training(task)
     found = mode.arrangements(task)
     if not found:
         have = ", ".join(str(each) for each in modes if each.arrangements(task)) or "none"
-        raise ConfigError(f"mode '{mode}' has no arrangement for task '{task.task}' (modes of {task.task}: {have})")
+        known = f" (modes of {task.task}: {have})" if modes else ""
+        raise ConfigError(f"mode '{mode}' has no arrangement for task '{task.task}'{known}")
     return found
 
 

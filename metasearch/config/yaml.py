@@ -6,7 +6,7 @@ each with its line, key path, value and the nearest valid choice.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
@@ -107,12 +107,15 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
     return check(merge(tree, overrides) if overrides else tree, model, str(path), places)
 
 
-def read_stored(path: Path, model: type[Model]) -> Model:
+def read_stored(path: Path, model: type[Model], renew: Callable[[Tree], Tree] = dict) -> Model:
     """Read a YAML file that metasearch wrote, with errors as `read`; ignore unknown keys without a value.
 
     A version with more options wrote them for options that were not used, so the settings are the same without them.
+    `renew` changes the key `config` of an earlier version into what the model has.
     """
     tree, places = _read(path)
+    if isinstance(tree.get("config"), dict):
+        tree["config"] = renew(tree["config"])
     try:
         return model.model_validate(tree)
     except ValidationError as error:
@@ -127,8 +130,11 @@ def read_stored(path: Path, model: type[Model]) -> Model:
 
 
 def find_place(path: Path, *at: str | int) -> str:
-    """Return `file:line` for a key in a YAML file, or its nearest parent; `ConfigError` as `read`."""
-    return _nearest_place(at, _read_included(path)[1], str(path))
+    """Return `file:line` for a key in a YAML file, or its nearest parent; the file where it is gone or damaged."""
+    try:
+        return _nearest_place(at, _read_included(path)[1], str(path))
+    except ConfigError:
+        return str(path)
 
 
 def _read_included(path: Path, seen: tuple[Path, ...] = ()) -> tuple[Tree, Places]:

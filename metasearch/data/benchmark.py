@@ -1,17 +1,18 @@
-"""A task by name, resolved: its data, a fold, and arrangements for a mode."""
+"""A task with its data read, one fold held out, and the arrangements of a mode."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from metasearch.config import registry
 from metasearch.config.arrangement import Arrangement
-from metasearch.config.library import Library
+from metasearch.config.library import Library, shipped
 from metasearch.config.measure import Measure
-from metasearch.config.run import DataConfig
-from metasearch.config.task import Mode, Phase, Task, resolve
+from metasearch.config.run import DataConfig, FoldConfig
+from metasearch.config.task import Mode, Phase, Task
 from metasearch.config.yaml import find_place
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
@@ -41,6 +42,7 @@ class Benchmark:
         data: all of the task's data, and `split` its train, dev and test part.
         translations: what was added to train; None where the task translates nothing.
         own_train: what train is without translations; None where the task translates nothing.
+        ref: what it was built from; None for data that no task declares.
     """
 
     task: Task
@@ -51,6 +53,7 @@ class Benchmark:
     fold: int
     translations: Translations | None = None
     own_train: Data | None = None
+    ref: FoldConfig | None = None
 
     def trained_on(self, translate: bool) -> "Benchmark":
         """Return the benchmark with translations in train, or with the data's own rows alone in it."""
@@ -73,7 +76,7 @@ class Benchmark:
 
 
 def load_benchmark(task: DataConfig | str, /, mode: Mode | str | None = None, **settings: Any) -> Benchmark:
-    """Resolve a task by name and read its data.
+    """Look a task up by name, and build it.
 
     Args:
         task: settings of the data, or the name of a task such as `lareqa`, or of mteb such as `mteb:STS17`.
@@ -89,21 +92,26 @@ def load_benchmark(task: DataConfig | str, /, mode: Mode | str | None = None, **
     if is_mteb_name(ref.task):
         return _load_mteb(ref, mode)
     library = Library(ref.include)
-    declared = with_fold_seed(library.task(ref.task), ref.fold_seed)
-    chosen = library.mode(mode) if mode else None
-    arrangements = resolve(declared, chosen, library.modes()) if chosen else {}
-    path = library.path("task", ref.task)
-    measures = _measures(declared, path)
-    folder, records = _read(with_source(declared), path, ref.data)
-    if declared.translate is None:
-        return Benchmark(declared, arrangements, records, split(records, declared.folds, ref.fold), measures, ref.fold)
-    translator = translator_of(declared.translate, str(path), Places(folder, path.parent))
-    how = provenance(declared.translate, translator, records.fingerprint)
-    before = split(records, declared.folds, ref.fold)
-    parts, done = add_translations(before, declared, translator)
+    whole = library.fold(ref)
+    return build(whole, library.arrangements(whole.task, library.mode(mode)) if mode else {})
+
+
+def build(ref: FoldConfig, arrangements: Mapping[Phase, list[Arrangement]] = MappingProxyType({})) -> Benchmark:
+    """Read a task's data and hold a fold out; errors as `load_benchmark`, but of names."""
+    task = with_fold_seed(ref.task, ref.fold_seed)
+    path = (shipped() if ref.declared_in is None else Path(ref.declared_in)) / f"{task.task}.yaml"
+    measures = _measures(task, path)
+    folder, records = _read(with_source(task), path, ref.data)
+    parts = split(records, task.folds, ref.fold)
+    built = Benchmark(task, dict(arrangements), records, parts, measures, ref.fold, ref=ref)
+    if task.translate is None:
+        return built
+    translator = translator_of(task.translate, str(path), Places(folder, path.parent))
+    how = provenance(task.translate, translator, records.fingerprint)
+    translated, done = add_translations(parts, task, translator)
     log.info("translate: %s", done)
-    everything, own = replace(scored(records, declared), translated=how), scored(before.train, declared)
-    return Benchmark(declared, arrangements, everything, parts, measures, ref.fold, done, own)
+    everything, own = replace(scored(records, task), translated=how), scored(parts.train, task)
+    return replace(built, data=everything, split=translated, translations=done, own_train=own)
 
 
 def _load_mteb(ref: DataConfig, mode: Mode | str | None) -> Benchmark:
@@ -115,12 +123,11 @@ def _load_mteb(ref: DataConfig, mode: Mode | str | None) -> Benchmark:
     return Benchmark(task, {}, data, split(data, task.folds, 0), measures, 0)
 
 
-def on_folds(
-    ref: DataConfig, benchmark: Benchmark, folds: Iterable[int], mode: Mode | str | None = None
-) -> list[Benchmark]:
-    """Return a benchmark with each of some folds held out; it was loaded by `ref` and `mode`."""
-    if benchmark.translations:  # of each train part its own
-        return [benchmark if n == benchmark.fold else load_benchmark(ref, mode, fold=n) for n in folds]
+def on_folds(benchmark: Benchmark, folds: Iterable[int]) -> list[Benchmark]:
+    """Return a benchmark with each of some folds held out."""
+    if (ref := benchmark.ref) and benchmark.translations:  # of each train part its own
+        others = (ref.model_copy(update={"fold": n}) for n in folds)
+        return [benchmark if each == ref else build(each, benchmark.arrangements) for each in others]
     return [replace(benchmark, split=split(benchmark.data, benchmark.task.folds, n), fold=n) for n in folds]
 
 

@@ -16,7 +16,6 @@ from metasearch.compress.standard import is_compressed
 from metasearch.config import registry, yaml
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
-from metasearch.config.library import Library
 from metasearch.config.recipe import ZERO_SHOT, Recipe, Role
 from metasearch.config.run import RunConfig
 from metasearch.config.task import Task
@@ -157,7 +156,7 @@ def write_training_card(files: RunFolder, config: RunConfig, encoder: Encoder, f
     """Write a trained model's card with facts of its run, after its scores are in the results."""
     rows, recipe, label = files.results(), config.recipe, config.recipe.delivers
     base = find_base("base", config.encoder.name, next((str(row["weights"]) for row in rows if "weights" in row), ""))
-    task = Library(config.data.include).task(config.data.task)
+    task = config.data.task
     languages = tuple(task.languages)
     if recipe.translate and task.translate:
         languages = (*languages, *sorted(task.trained_languages - set(languages)))
@@ -172,9 +171,9 @@ def write_training_card(files: RunFolder, config: RunConfig, encoder: Encoder, f
         limits,
         command="train",
         facts=facts,
-        title=f"{label} on {config.data.task}",
+        title=f"{label} on {task.task}",
         summary=f"A sentence encoder for search across {len(languages)} languages, trained by metasearch: {label} from "
-        f"{base.name}, in mode {config.mode}, on {config.data.task} ({task.description.rstrip('.')}).",
+        f"{base.name}, in mode {config.mode}, on {task.task} ({task.description.rstrip('.')}).",
         data=(_describe_task("trained and scored on", task, rows),),
         languages=languages,
         scores=Scores(rows, label, ZERO_SHOT),
@@ -187,9 +186,8 @@ def write_distillation_card(
 ) -> None:
     """Write a distilled model's card with facts of its run, after its scores are in the results."""
     rows, (number, name, last) = files.results(), config.stages[-1]
-    library = Library(config.data.include)
-    tasks = {task: library.task(task) for task in _scored_tasks(rows)}
-    own = [row for row in rows if row["task"] in tasks]
+    tasks = [each.task for each in config.evaluate]
+    own = [row for row in rows if row["task"] != STAGE]
     _write_run_card(
         files,
         config.recipe,
@@ -201,7 +199,7 @@ def write_distillation_card(
         title=f"{last.trains} of {config.recipe.recipe}",
         summary=f"A sentence encoder distilled by metasearch: the {last.trains} after the stages "
         f"{', '.join(each for _, each, _ in config.stages)}. {config.recipe.description}.",
-        data=[*_describe_corpora(files, config), *(_describe_task("scored on", each, rows) for each in tasks.values())],
+        data=[*_describe_corpora(files, config), *(_describe_task("scored on", each, rows) for each in tasks)],
         scores=Scores(own, f"{number} {name}", f"{config.stages[0][2].trains}, before") if own else None,
         tags=("distillation",),
     )

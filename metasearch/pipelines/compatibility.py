@@ -6,7 +6,6 @@ from typing import Any
 from metasearch.algorithms.base import Learner
 from metasearch.algorithms.losses.base import fitting, losses_of
 from metasearch.config import registry, yaml
-from metasearch.config.library import Library
 from metasearch.config.recipe import Recipe
 from metasearch.config.run import Checkpointing
 from metasearch.data.benchmark import Benchmark
@@ -39,8 +38,7 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
     first = benchmark.arrangements["meta-train"][0]
     if (links := len(first.variants)) not in learner.links:
         wanted = " or ".join(map(str, learner.links))
-        modes = ", ".join(str(mode) for mode in Library().modes() if mode.links in learner.links)
-        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links ({modes}); '{first}' has {links}")
+        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{first}' has {links}")
     if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
         raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
     _check_train(recipe, benchmark)

@@ -11,8 +11,8 @@ from sentence_transformers.sentence_transformer.losses.triplet import TripletDis
 from sentence_transformers.util import cos_sim
 
 from metasearch.algorithms.losses.base import Loss, fitting
-from metasearch.config import registry, yaml
-from metasearch.config.library import Library
+from metasearch.config import registry
+from metasearch.config.library import load_recipe
 from metasearch.config.recipe import Loss as Settings
 from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark
@@ -97,7 +97,7 @@ def meta_train(
         EncoderError: the model cannot be trained.
         NonFiniteError: a loss or gradient is not finite.
     """
-    chosen = _recipe(recipe or Library().recipe_for(learner, _SMALL), settings or {}, options)
+    chosen = _recipe(recipe, learner, settings or {}, options)
     named = None if loss is None else _loss_settings(loss)
     own = loss if named is None else None
     if named is not None:
@@ -124,16 +124,13 @@ def _benchmark(data: RetrievalData | Benchmark, arrangements: str | Sequence[str
     return data.benchmark(arrangements, fold=fold)
 
 
-def _recipe(recipe: Recipe | str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Recipe:
-    """Return a recipe with settings and options of the learner put over it, as `--set` does."""
+def _recipe(
+    recipe: Recipe | str | None, learner: str, settings: Mapping[str, Any], options: Mapping[str, Any]
+) -> Recipe:
+    """Return a recipe, by default the learner's, with settings and the learner's options put over it."""
     assigned = {**settings, **{f"options.{name}": value for name, value in options.items()}}
-    if isinstance(recipe, str):
-        tree: dict[str, Any] = {}
-        for key, branch in assigned.items():
-            for part in reversed(key.split(".")):
-                branch = {part: branch}
-            tree = yaml.merge(tree, branch)
-        recipe = Library().recipe(recipe, tree)
+    if not isinstance(recipe, Recipe):
+        recipe = load_recipe(recipe, assigned) if recipe else load_recipe(learner, assigned, encoder=_SMALL)
     elif assigned:
         names = ", ".join(assigned)
         raise ConfigError(f"meta_train: pass {names} to load_recipe, which made the recipe '{recipe.recipe}'")

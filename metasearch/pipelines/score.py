@@ -10,7 +10,7 @@ from metasearch.compress.onnx_encoder import OnnxEncoder, is_exported
 from metasearch.config import registry
 from metasearch.config.measure import MULTILINGUAL
 from metasearch.config.run import EvaluateConfig, ScoreConfig
-from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.data.benchmark import Benchmark, build
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
@@ -34,7 +34,7 @@ class ScoreRun(Run[ScoreConfig]):
     def load_data(self) -> str:
         """Load the benchmark."""
         require_alone("the scoring of an encoder")
-        self.benchmark = load_benchmark(self.config.data)
+        self.benchmark = build(self.config.data)
         return self.benchmark.data.fingerprint
 
     def load_encoders(self) -> Mapping[str, str]:
@@ -56,7 +56,7 @@ class ScoreRun(Run[ScoreConfig]):
             facts = {"encoder": config.encoder.name, "fold_seed": config.data.fold_seed, "seed": config.seed}
             scorer = Scorer(facts | {"mode": None, "recipe": None, "step": 0}, callback)
             scorer.add(files, config.label, encoder, benchmark, parts, cache=find_score_cache(files.path))
-        report = f"# {config.label} on {config.data.task}\n\n{by_language(files.results(), 'test')}\n"
+        report = f"# {config.label} on {benchmark.task.task}\n\n{by_language(files.results(), 'test')}\n"
         files.finish(report, used(self.seconds, encoder.device))
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from metasearch.config.recipe import ZERO_SHOT, Recipe
 from metasearch.config.run import RunConfig
-from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.config.task import resolve
+from metasearch.data.benchmark import Benchmark, build
 from metasearch.data.folds import hold_out
 from metasearch.data.records import Data
 from metasearch.encoders.neutral import ProjectedEncoder, append, require_none
@@ -44,7 +45,8 @@ class TrainRun(Run[RunConfig]):
         require_divides(rank().count, self.config.recipe.budget.shards, "budget.shards")
         self.config = self.config.model_copy(update={"recipe": factory.resolved(self.config.recipe)})
         config, compute = self.config, self.config.compute
-        self.benchmark = load_benchmark(config.data, config.mode).trained_on(config.recipe.translate)
+        arrangements = resolve(config.data.task, config.mode)
+        self.benchmark = build(config.data, arrangements).trained_on(config.recipe.translate)
         check_fit(config.recipe, self.benchmark, compute.precision, compute.checkpointing)
         check_sizes(self.benchmark, config.recipe, config.seed)
         return self.benchmark.data.fingerprint

@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from metasearch.compress.onnx_encoder import is_exported
 from metasearch.config import registry
-from metasearch.config.library import Library, choose_recipe
+from metasearch.config.library import Library
 from metasearch.config.measure import MULTILINGUAL, RETRIEVAL_POOLS, Pool
 from metasearch.config.run import DataConfig
 from metasearch.config.task import Task
-from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
+from metasearch.data.benchmark import Benchmark, build, on_folds
 from metasearch.data.folds import Split
 from metasearch.data.records import RetrievalData, SimilarityData, grouped
 from metasearch.data.translate.train import described
@@ -24,14 +23,13 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.compatibility import check_fit
 
 
-def validate(task: DataConfig | str, /, **settings: Any) -> Iterator[str]:
+def validate(library: Library, ref: DataConfig) -> Iterator[str]:
     """Check a task from its declaration to an embedded episode; yield a line for each thing that holds."""
-    ref = DataConfig.of(task, **settings)
-    library, task = Library(ref.include), ref.task
-    declared = library.task(task)
-    yield f"declaration: {library.path('task', task)}"
+    whole = library.fold(ref)
+    declared = whole.task
+    yield f"declaration: {library.path('task', ref.task)}"
     yield f"encoder: {_encoder(declared)}"
-    benchmark = load_benchmark(ref)
+    benchmark = build(whole)
     yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
     if declared.evaluation_only:
         yield f"folds: none; all of it is test, {benchmark.split.test.describe()}"
@@ -40,7 +38,7 @@ def validate(task: DataConfig | str, /, **settings: Any) -> Iterator[str]:
         yield f"scores: {declared.monitor} {100 * mean:.2f} by the untrained tiny encoder"
         return
     folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
-    splits = [each.split for each in on_folds(ref, benchmark, folds)]
+    splits = [each.split for each in on_folds(benchmark, folds)]
     if benchmark.translations:
         yield f"translated: {described(benchmark.translations.block)}, in train of each fold"
     if lacking := benchmark.only_translated:
@@ -50,10 +48,10 @@ def validate(task: DataConfig | str, /, **settings: Any) -> Iterator[str]:
     for fold, parts in enumerate(splits):
         _check_scores(fold, parts)
     yield from _unscored_pools(splits)
-    yield from _modes(benchmark, library, splits, ref.include)
+    yield from _modes(benchmark, library, splits)
 
 
-def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split], include: Sequence[str]) -> Iterator[str]:
+def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split]) -> Iterator[str]:
     """Draw and embed an episode of every arrangement of every mode; yield a line for each mode."""
     declared = benchmark.task
     modes = [mode for mode in library.modes() if mode.arrangements(declared)]
@@ -62,7 +60,7 @@ def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split], incl
     encoder = factory.load_encoder("tiny", declared.max_length, device="cpu")
     changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
     for mode in modes:
-        recipe = choose_recipe(mode, declared.encoder, None, None, changes, include)
+        recipe = library.choose_recipe(mode, declared.encoder, None, None, changes)
         placed = replace(benchmark, arrangements=mode.arrangements(declared))
         check_fit(recipe, placed, "fp32")
         # Folds differ by an article or row, which may be the one that is missing.

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from metasearch.config import registry
-from metasearch.config.library import Library, choose_recipe
+from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.samplers import samplers
 from metasearch.errors import ConfigError, EncoderError
@@ -33,11 +33,11 @@ def benchmark_of(task, mode):
 
 
 def recipe_of(learner, mode):
-    known = learner_class(choose_recipe(mode, "tiny", learner, None, SMALL)).Options.model_fields
+    known = learner_class(LIBRARY.choose_recipe(mode, "tiny", learner, None, SMALL)).Options.model_fields
     options = ["options.inner_steps=2"] if "inner_steps" in known else []
     if learner == "maml":  # of those with both orders, one is held to the second
         options.append("options.first_order=false")
-    return choose_recipe(mode, "tiny", learner, None, SMALL + options)
+    return LIBRARY.choose_recipe(mode, "tiny", learner, None, SMALL + options)
 
 
 def fits(learner, mode):

@@ -17,7 +17,7 @@ from helpers.reference import Reference, assert_same, distance, gradients, learn
 from helpers.small import SmallEncoder, episode
 from metasearch.algorithms.maml import MAML
 from metasearch.algorithms.maml_align import WATCHED_STEPS, MAMLAlign
-from metasearch.config.library import choose_recipe
+from metasearch.config.library import Library
 from metasearch.config.recipe import Loss
 from metasearch.errors import ConfigError
 from metasearch.pipelines.compatibility import learner_options
@@ -258,5 +258,5 @@ def test_kd_share_weighs_the_term_by_the_sums_so_far_and_goes_on_after_a_stop(en
 )
 def test_an_option_of_another_term_is_refused(assignments, named):
     with pytest.raises(ConfigError, match=named) as error:
-        learner_options(choose_recipe("mono-bi-multi", "tiny", "maml-align", None, assignments))
+        learner_options(Library().choose_recipe("mono-bi-multi", "tiny", "maml-align", None, assignments))
     assert "distil=" in str(error.value)

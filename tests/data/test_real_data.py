@@ -33,7 +33,7 @@ def stsb(real_data):
 def parse_folds(task, folder):
     """Return the five folds of a task, whose data are read once."""
     ref = DataConfig(task=task, data=str(folder))
-    return on_folds(ref, load_benchmark(ref), range(5))
+    return on_folds(load_benchmark(ref), range(5))
 
 
 def parts(benchmark):

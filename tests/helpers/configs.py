@@ -3,19 +3,19 @@
 from contextlib import nullcontext
 
 from metasearch.config.base import Settings
-from metasearch.config.library import load_recipe
+from metasearch.config.library import load_recipe, resolve_names
 from metasearch.config.run import RunConfig
 
 
 def nested(model, **flat):
-    """Return settings of a model, each keyword in the section that declares it; `encoder` is the encoder's name.
+    """Return settings of a model, each keyword in the section that declares it, with names of encoder, task and mode.
 
     Example:
         >>> nested(RunConfig, task="demo", encoder="tiny", device="cpu", ...).compute.device
         'cpu'
     """
     left = dict(flat)
-    config = model.model_validate(_tree(model, left))
+    config = model.model_validate(resolve_names(_tree(model, left)))
     assert left == {}, f"{model.__name__} has no {', '.join(left)}"
     return config
 

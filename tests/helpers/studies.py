@@ -146,7 +146,7 @@ def _config(made: Made, fold: int, seed: int, shared: Setting) -> RunConfig | Sc
 def _scored(path: Path, config: RunConfig | ScoreConfig, way: Made, shared: Setting) -> Iterable[dict[str, Any]]:
     """Return the rows of an encoder, and keep the results of its test questions."""
     fold = config.data.fold
-    facts: dict[str, Any] = {"task": config.data.task, "encoder": config.encoder.name, "fold": fold}
+    facts: dict[str, Any] = {"task": shared.task, "encoder": config.encoder.name, "fold": fold}
     facts |= {"fold_seed": config.data.fold_seed, "seed": config.seed, "mode": None, "recipe": None}
     if isinstance(config, RunConfig):
         facts |= {"mode": str(config.mode), "recipe": config.recipe.recipe}
@@ -158,7 +158,7 @@ def _scored(path: Path, config: RunConfig | ScoreConfig, way: Made, shared: Sett
         found = (_retrieval if shared.kind == "retrieval" else _similarity)(way, fold, split, shared, noises)
         if split == "test":
             found.questions.save(
-                query_results_path(path, config.data.task, way.learner, split), facts | {"split": split} | stamp
+                query_results_path(path, shared.task, way.learner, split), facts | {"split": split} | stamp
             )
         yield from ({**facts, "split": split, **row, **stamp} for row in found.rows())
 

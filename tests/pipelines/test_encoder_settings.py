@@ -9,6 +9,7 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
 from helpers.configs import nested
+from metasearch.config.library import Library
 from metasearch.config.run import DataConfig, EncoderConfig
 from metasearch.config.study import StudyConfig
 from metasearch.data.benchmark import load_benchmark
@@ -63,10 +64,10 @@ def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vect
     np.testing.assert_array_equal(found, whole.encode(questions, "question"))
 
 
-def test_a_study_makes_the_data_of_each_fold():
-    flat = {"task": "demo", "encoder": "tiny", "fold_seed": 7, "data": "/data", "include": ("/more",), "device": "cpu"}
-    config = nested(StudyConfig, **flat, folds=(0, 2), seeds=(5,))
-    assert config.on(2) == DataConfig(task="demo", fold=2, fold_seed=7, data="/data", include=("/more",))
+def test_a_study_makes_the_data_of_each_fold(tmp_path):
+    where = {"task": "demo", "fold_seed": 7, "data": "/data", "include": (str(tmp_path),)}
+    config = nested(StudyConfig, **where, encoder="tiny", device="cpu", folds=(0, 2), seeds=(5,))
+    assert config.on(2) == Library([tmp_path]).fold(DataConfig(**where, fold=2))
 
 
 @pytest.mark.slow

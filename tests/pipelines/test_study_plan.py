@@ -1,6 +1,7 @@
 """The cells of a study: which there are, and in which order."""
 
 from helpers.configs import nested
+from metasearch.config.library import Library
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import Outer, Recipe
 from metasearch.config.run import RunConfig, ScoreConfig, flat
@@ -12,7 +13,7 @@ RECIPE = Recipe(recipe="maml", description="", learner="maml", outer=Outer(lr=1e
 
 def study(**more):
     """Return a study of one arm in one mode."""
-    trained = (TrainedArm(arm="maml-trans", mode="trans", recipe=RECIPE),)
+    trained = (TrainedArm(arm="maml-trans", mode=Library().mode("trans"), recipe=RECIPE),)
     return nested(
         StudyConfig, **{"task": "demo", "encoder": "tiny", "trained": trained, "folds": (0, 1), "seeds": (4, 5), **more}
     )

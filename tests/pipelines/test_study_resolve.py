@@ -84,7 +84,7 @@ def test_each_learner_is_run_in_each_mode_that_it_fits():
 
 def test_a_learner_may_have_a_mode_of_its_own():
     named = asked(learner="fine-tune:mono-mono,maml,maml-align:mono-bi-multi", mode="trans", recipe="reptile:mono-bi")
-    assert [(arm.arm, arm.mode) for arm in named.trained] == [
+    assert [(arm.arm, str(arm.mode)) for arm in named.trained] == [
         ("fine-tune-mono-mono", "mono-mono"),
         ("maml-trans", "trans"),
         ("maml-align-mono-bi-multi", "mono-bi-multi"),

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from helpers.configs import nested
+from metasearch.config.library import Library
 from metasearch.config.measure import RETRIEVAL_POOLS
-from metasearch.config.run import ScoreConfig
+from metasearch.config.run import DataConfig, ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import DataError
 from metasearch.pipelines.score import ScoreRun
@@ -31,7 +32,7 @@ K = Q = 8
 
 def validate_own(tmp_path, task):
     (tmp_path / "own.yaml").write_text(task)
-    return validate("own", include=[str(tmp_path)])
+    return validate(Library([tmp_path]), DataConfig(task="own"))
 
 
 def checked(tmp_path, rows):

@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.training import small
-from metasearch.config.library import choose_recipe
+from metasearch.config.library import Library
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines import dev_evaluator
 from metasearch.pipelines.factory import fit, load_encoder, make_learner
@@ -14,7 +14,7 @@ def test_dev_scores_while_training_have_the_precision_of_the_run(monkeypatch):
     settings = ["episodes.k=2", "episodes.q=2", "options.inner_steps=1", "budget.meta_valid=0", "budget.eval_every=0"]
     benchmark, recipe = (
         small("mono-bi"),
-        choose_recipe("mono-bi", "tiny", "fine-tune", None, settings[:2] + settings[3:]),
+        Library().choose_recipe("mono-bi", "tiny", "fine-tune", None, settings[:2] + settings[3:]),
     )
     learner, asked = make_learner(recipe, load_encoder("tiny", device="cpu")), []
     monkeypatch.setattr(

@@ -11,7 +11,8 @@ from metasearch.config import yaml
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 
 _NOT_SETTINGS = (
-    "task", "fold", "fold_seed", "seed", "data", "include", "device", "checkpointing", "trust_remote_code",
+    "task", "fold", "fold_seed", "seed", "data", "include", "declared_in", "device", "checkpointing",
+    "trust_remote_code",
 )  # fmt: skip
 _NOT_RECIPE = ("recipe", "description", "sources")
 _OF_ENCODER = ("prompts", "trim", "neutralise")

@@ -87,7 +87,7 @@ def read_trec_runs(paths: Sequence[Path], data: DataConfig) -> list[Run]:
     if benchmark.task.kind != "retrieval":
         raise ConfigError(f"{paths[0]}: task '{data.task}' is a {benchmark.task.kind} task; a TREC run is a ranking")
     folds = range(benchmark.task.folds.k if benchmark.task.folds.method == "kfold" else 1)
-    parts = on_folds(data, benchmark, folds)
+    parts = on_folds(benchmark, folds)
     return [_read(path, data, parts) for path in paths]
 
 

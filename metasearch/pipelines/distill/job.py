@@ -14,8 +14,7 @@ from pathlib import Path
 
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Stage
-from metasearch.config.library import Library
-from metasearch.data.benchmark import Benchmark, load_benchmark
+from metasearch.data.benchmark import Benchmark, build
 from metasearch.data.parallel.corpus import require_corpus
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
@@ -183,10 +182,7 @@ def load_benchmarks(config: DistillConfig) -> list[Benchmark]:
     for role in ("teacher", "assistant"):
         if config.encoders.named(role) and role not in config.used:
             log.warning("--%s does nothing: no selected stage of %s uses it", role, recipe)
-    # A task with data in its own folder ignores the folder of all tasks.
-    library, include = Library(config.data.include), config.data.include
-    places = {task: None if library.task(task).data else config.data.data for task in config.evaluate}
-    return [load_benchmark(task, data=data, include=include) for task, data in places.items()]
+    return [build(each) for each in config.evaluate]
 
 
 def check_roles(config: DistillConfig, roles: RoleEncoders) -> None:
@@ -238,7 +234,7 @@ def whole_report(
 ) -> str:
     """Return all stages' dev scores, the tasks' scores after each, and run facts."""
     parts = [f"# {config.recipe.recipe}", _stages(rows, config)]
-    for task in config.evaluate:
+    for task in (each.task.task for each in config.evaluate):
         own = [row for row in rows if row["task"] == task]
         parts.append(f"## {task}\n\n{_by_group(own) or by_language(own, 'test')}")
     count = encoder.parameter_count

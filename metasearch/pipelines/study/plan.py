@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from itertools import product
 
-from metasearch.config.library import Library
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.config.run import ComputeConfig, RunConfig, ScoreConfig
 from metasearch.config.study import StudyConfig
@@ -33,11 +32,9 @@ def plan(config: StudyConfig) -> list[Cell]:
             data=config.on(fold), encoder=config.encoder, compute=compute, label=label, neutralise=neutralise, seed=seed
         )
         cells.append(Cell(f"{label}/fold-{fold}-seed-{seed}", score))
-    library = Library(config.data.include)
-    modes = {arm.arm: library.mode(arm.mode) for arm in config.trained}
     for seed, fold, arm in product(config.seeds, config.folds, config.trained):
         run = RunConfig(
-            data=config.on(fold), encoder=config.encoder, compute=config.compute, mode=modes[arm.arm],
+            data=config.on(fold), encoder=config.encoder, compute=config.compute, mode=arm.mode,
             recipe=arm.recipe, seed=seed, max_steps=config.max_steps,
         )  # fmt: skip
         cells.append(Cell(f"{arm.arm}/fold-{fold}-seed-{seed}", run))

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config import yaml
-from metasearch.config.library import Library, choose_recipe, overrides
+from metasearch.config.library import Library, overrides
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.config.run import flat
 from metasearch.config.study import StudyConfig, TrainedArm
 from metasearch.config.task import Task
-from metasearch.data.benchmark import Benchmark, load_benchmark, on_folds
+from metasearch.data.benchmark import Benchmark, build, on_folds
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines import factory
@@ -73,6 +73,7 @@ def build_arms(
     modes: Sequence[str],
     changes: Mapping[str, Sequence[str]],
     config: StudyConfig,
+    library: Library,
     named: bool = True,
 ) -> tuple[TrainedArm, ...]:
     """Return each learner and recipe in each mode that fits; others are skipped with a log line.
@@ -81,27 +82,26 @@ def build_arms(
     `named` may fit no mode.
     """
     written = [("learner", name) for name in learners if name not in _UNTRAINED] + [("recipe", n) for n in recipes]
-    library = Library(config.data.include)
     _check_modes(modes, [name for _, name in written], library)
     benchmarks: dict[str, list[Benchmark]] = {}
     arms: dict[str, TrainedArm] = {}
     for flag, text in dict.fromkeys(written):
-        name, own = _name_and_mode(flag, text, modes, config)
+        name, own = _name_and_mode(flag, text, modes, library)
         changed = [*changes.get("", ()), *changes.get(name, ())]
         fits = 0
         for mode in map(library.mode, own):
             if mode.mode not in benchmarks:
-                ref = config.on(config.folds[0])
-                benchmarks[mode.mode] = on_folds(ref, load_benchmark(ref, mode), config.folds, mode)
+                found = library.arrangements(config.data.task, mode)
+                benchmarks[mode.mode] = on_folds(build(config.on(config.folds[0]), found), config.folds)
             learner, recipe = (name, None) if flag == "learner" else (None, name)
-            chosen = choose_recipe(mode, config.encoder.name, learner, recipe, changed, config.data.include)
+            chosen = library.choose_recipe(mode, config.encoder.name, learner, recipe, changed)
             links, needed = mode.links, learner_class(chosen).links
             needs = " or ".join(map(str, needed))
             if links not in needed:
                 log.info(f"{name} is skipped in mode {mode}, which has {links} links; it needs {needs}")
                 continue
             fits += 1
-            arm = TrainedArm(arm=f"{name}-{mode}", mode=mode.mode, recipe=factory.resolved(chosen))
+            arm = TrainedArm(arm=f"{name}-{mode}", mode=mode, recipe=factory.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' have the same name and differ; omit one")
             check_fit(chosen, benchmarks[mode.mode][0], config.compute.precision, config.compute.checkpointing)
@@ -141,11 +141,11 @@ def resolve_neutral(
         return None
     settings = yaml.check(overrides(changes.get(NEUTRAL, ())), NeutralSettings, f"--set {NEUTRAL}:")
     for fold in config.folds:
-        train_texts(load_benchmark(config.on(fold)), settings)
+        train_texts(build(config.on(fold)), settings)
     return settings
 
 
-def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyConfig) -> tuple[str, Sequence[str]]:
+def _name_and_mode(flag: str, written: str, modes: Sequence[str], library: Library) -> tuple[str, Sequence[str]]:
     """Return name and modes for `maml` or `maml:trans`; by default the modes of `--mode`."""
     name, colon, mode = (part.strip() for part in written.partition(":"))
     if colon and not (name and mode):
@@ -154,7 +154,7 @@ def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyC
         always = "; it is always a part" if name == ZERO_SHOT else ""
         raise ConfigError(f"--{flag} {written}: {name} trains nothing and has no mode{always}")
     if not mode and not modes:
-        known = ", ".join(Library(config.data.include).names("mode"))
+        known = ", ".join(library.names("mode"))
         raise ConfigError(f"--mode is missing; one of {known}. Or add it to the name: --{flag} {name}:trans")
     return name, [mode] if mode else modes
 
@@ -162,6 +162,8 @@ def _name_and_mode(flag: str, written: str, modes: Sequence[str], config: StudyC
 # Additions to a study. Its cells share all settings except these, and none of the others may change.
 
 _GROWING = ("trained", "folds", "seeds")
+_NOTES = {"description", "source", "sources"}
+"""Keys of a task, mode or recipe that change no result."""
 
 
 def merged(old: StudyConfig, new: StudyConfig, path: Path) -> StudyConfig:
@@ -194,9 +196,10 @@ def _resolved(config: StudyConfig) -> StudyConfig:
 def _settings(config: StudyConfig, arms: Collection[str]) -> yaml.Tree:
     """Return the shared settings, each named as its flag, and the settings of some arms, by dotted key."""
     tree = config.model_dump(mode="json")
-    shared = {key: value for key, value in flat(tree).items() if key not in _GROWING}
+    shared = {key: value for key, value in flat(tree).items() if key not in _GROWING} | {"task": tree["data"]["task"]}
     own = {arm["arm"]: arm for arm in tree["trained"] if arm["arm"] in arms}
-    return {key: value for key, value in yaml.flatten(shared | own).items() if ".sources." not in key}
+    found = yaml.flatten(shared | own)
+    return {key: value for key, value in found.items() if not _NOTES.intersection(key.split(".")[1:])}
 
 
 def _format_value(value: Any) -> str:

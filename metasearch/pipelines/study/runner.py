@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config.study import LauncherConfig, StudyConfig
-from metasearch.data.benchmark import load_benchmark
+from metasearch.data.benchmark import build
 from metasearch.errors import CellsFailed, ConfigError, to_resume
 from metasearch.evaluation.report.formats import markdown
 from metasearch.evaluation.report.main_table import main_table, ordered, over_languages
@@ -87,7 +87,7 @@ def require_encoder(config: StudyConfig) -> dict[str, str]:
     Returns its fingerprint; nothing if weights are drawn from each seed.
     """
     device_of(config.compute.device)
-    benchmark = load_benchmark(config.on(config.folds[0]))
+    benchmark = build(config.on(config.folds[0]))
     # A GPU would keep some memory for this process as long as the study runs.
     encoder = factory.load_task_encoder(config.encoder, benchmark, "cpu", config.seeds[0])
     return {} if encoder.seeded else {ENCODER: encoder.origin}
@@ -132,7 +132,7 @@ def _stored(
     old, config = _configured(study, asked)
     place = _place(study, old.place if old else LauncherConfig(), place)
     # The fingerprint is of all data, so any fold will do.
-    data = load_benchmark(config.on(config.folds[0])).data.fingerprint
+    data = build(config.on(config.folds[0])).data.fingerprint
     if old is not None:
         require_same_data(study.path, old.data_fingerprint, data, "study")
     # Written down for good: the number of threads can change the last bits of a result.

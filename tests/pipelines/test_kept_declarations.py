@@ -1,0 +1,129 @@
+"""A run keeps the task and the mode that it began with: their files may change, and it comes to the same bits."""
+
+import json
+import os
+import re
+import shutil
+import signal
+
+import pytest
+
+from helpers.commands import metasearch
+from helpers.configs import SMALL, through
+from metasearch.cli.train import configure
+from metasearch.config import yaml
+from metasearch.config.library import shipped
+from metasearch.config.run import RunConfig
+from metasearch.errors import Interrupted
+from metasearch.pipelines.train import TrainRun
+from metasearch.runs.callbacks import Callback
+from metasearch.runs.folder import RunFolder
+
+EDITS = {
+    "patterns of the mode": ("modes/path.yaml", "mono -> bi", "mono -> multi"),
+    "folds": ("own.yaml", "k: 5", "k: 3"),
+    "measures": ("own.yaml", "monitor: map@20", "monitor: map"),
+    "arrangements": ("own.yaml", "el_el -> el_ar", "ar_ar -> ar_el"),
+    "nothing is left of the task": ("own.yaml", "(?s).*", ""),
+}
+CHANGED = "it continues as it began"
+
+
+class Stopping(Callback):
+    """Stops a training after its first step, as Ctrl-C does."""
+
+    def on_step(self, step, total, phase, terms):
+        """Send the signal."""
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A user's task and mode, a run of them that was stopped, and one that was not."""
+    folder = tmp_path_factory.mktemp("kept")
+    (folder / "mine/modes").mkdir(parents=True)
+    task = (shipped() / "demo.yaml").read_text(encoding="utf-8").replace("task: demo", "task: own")
+    task = task.replace("data: demo", f"data: {shipped() / 'demo'}")
+    (folder / "mine/own.yaml").write_text(task, encoding="utf-8")
+    mode = (shipped() / "modes/mono-bi.yaml").read_text(encoding="utf-8").replace("mode: mono-bi", "mode: path")
+    (folder / "mine/modes/path.yaml").write_text(mode, encoding="utf-8")
+    config = configure(
+        mode="path", task="own", encoder="tiny", learner="maml", recipe=None, assignments=SMALL, epochs=None,
+        include=(str(folder / "mine"),), data=None, device="cpu", max_steps=2, fold=1,
+    )  # fmt: skip
+    TrainRun(config, folder / "whole").execute()
+    with pytest.raises(Interrupted):
+        TrainRun(config, folder / "stopped").execute(through(Stopping()))
+    return folder
+
+
+@pytest.fixture
+def stopped(place, tmp_path):
+    """A copy of the stopped run; the user's files are as they were when the test is over."""
+    shutil.copytree(place / "mine", tmp_path / "mine")
+    yield shutil.copytree(place / "stopped", tmp_path / "run")
+    shutil.rmtree(place / "mine")
+    shutil.copytree(tmp_path / "mine", place / "mine")
+
+
+def edit(place, name):
+    """Change a file of the user's."""
+    file, old, new = EDITS[name]
+    text = (place / "mine" / file).read_text(encoding="utf-8")
+    changed = re.sub(old, new, text, count=0 if file.startswith("modes") else 1)
+    assert changed != text
+    (place / "mine" / file).write_text(changed, encoding="utf-8")
+
+
+def outcome(folder):
+    """Return the scores and weights of a run."""
+    return RunFolder(folder).results(), (folder / "model/model.safetensors").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EDITS)
+def test_a_run_that_was_stopped_goes_on_as_it_began_when_its_task_or_mode_is_edited(place, stopped, name):
+    edit(place, name)
+    said = metasearch("resume", stopped).stderr
+    assert outcome(stopped) == outcome(place / "whole")
+    assert [line for line in said.splitlines() if (CHANGED in line and "own" in line) or "path" in line]
+
+
+@pytest.mark.slow
+def test_nothing_is_said_of_files_that_stayed_as_they_were(place, stopped):
+    assert CHANGED not in metasearch("resume", stopped).stderr
+    assert outcome(stopped) == outcome(place / "whole")
+
+
+def with_names(folder):
+    """Write the settings of a run as earlier versions did, with the names of task and mode."""
+    tree = yaml.tree(folder / "config.yaml")
+    data, mode = tree["config"]["data"], tree["config"]["mode"]
+    data |= {"task": data["task"]["task"]}
+    del data["declared_in"]
+    tree["config"] |= {"mode": mode["mode"], "data": data}
+    (folder / "config.yaml").write_text(yaml.dump(tree), encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_names_in_the_file_of_an_earlier_version_are_resolved_when_it_is_read_and_kept_from_then_on(place, stopped):
+    before = RunFolder(stopped).stored(RunConfig)
+    with_names(stopped)
+    assert RunFolder(stopped).stored(RunConfig) == before
+    metasearch("resume", stopped)
+    assert outcome(stopped) == outcome(place / "whole")
+    edit(place, "folds")
+    assert RunFolder(stopped).stored(RunConfig) == before
+
+
+@pytest.mark.slow
+def test_a_study_says_what_has_changed_and_neither_mixes_folds_nor_modes(place, stopped, tmp_path):
+    flags = ["--task=own", f"--include={place / 'mine'}", "--encoder=tiny", "--mode=path", "--learner=maml"]
+    flags += ["--folds=0,", "--seeds=0", "--max-steps=1", "--device=cpu", "--set=budget.meta_valid=0"]
+    begun = metasearch("crossval", *flags, "--threads=1", "-o", tmp_path / "study", "--json")
+    edit(place, "folds")
+    said = metasearch("crossval", *flags, "-o", tmp_path / "study", code=2).stderr
+    assert "the study has task.folds.k '5', not '3'" in said
+    resumed = metasearch("resume", tmp_path / "study", "--json")
+    assert CHANGED in resumed.stderr
+    assert json.loads(resumed.stdout) == json.loads(begun.stdout)
