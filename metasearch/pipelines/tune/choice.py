@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from metasearch import __version__
 from metasearch.config.measure import BALANCED, EXPANDED
 from metasearch.evaluation.report.build import files
 from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Section
@@ -15,6 +14,7 @@ from metasearch.evaluation.statistics.paired import PairedTest, clustered_test
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN
+from metasearch.version import __version__
 
 ALPHA = 0.05
 _RANKED: Mapping[str, str] = {BALANCED: "balanced scores", EXPANDED: "document expansion"}
