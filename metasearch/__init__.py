@@ -14,7 +14,7 @@ Names are imported when they are first used, so that `import metasearch` loads n
 
 from importlib import import_module
 
-__version__ = "0.2.0"
+from metasearch.version import __version__ as __version__
 
 TYPE_CHECKING = False  # as type checkers know it, without the time that it takes to import `typing`
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from typing import Any, TextIO
 import click
 from click.shell_completion import CompletionItem
 
-from metasearch import __version__
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError, nearest
 from metasearch.runs import signals
 from metasearch.runs.signals import interrupted
 from metasearch.runs.torchrun_env import Rank, be_silent, rank, require_alone
+from metasearch.version import __version__
 
 SECTIONS = {
     "Train": {

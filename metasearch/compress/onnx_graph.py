@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from metasearch import __version__
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import round_along
 from metasearch.errors import EncoderError, first_line
+from metasearch.version import __version__
 
 
 class Network(nn.Module):

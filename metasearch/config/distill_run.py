@@ -46,7 +46,7 @@ class DistillConfig(Settings):
 
     Attributes:
         recipe: all stages and hyper-parameters, resolved; `recipe.run` names the stages to run.
-        evaluate: tasks, such as `load_benchmark("demo").source`.
+        evaluate: tasks, such as `load_benchmark("demo").ref`.
     """
 
     kind: Literal["distill"] = "distill"

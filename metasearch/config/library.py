@@ -277,7 +277,7 @@ def resolve_names(config: Mapping[str, Any]) -> yaml.Tree:
     if isinstance(where.get("task"), str):
         found["data"] = where | library.declared(where["task"])
     if arms:
-        found["trained"] = [with_mode(arm) for arm in arms]
+        found["trained"] = [with_mode(arm) if isinstance(arm, Mapping) else arm for arm in arms]
     if scored:
         found["evaluate"] = [library.scored(each, where) if isinstance(each, str) else each for each in scored]
     return found

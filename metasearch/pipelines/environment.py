@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from metasearch import __version__
 from metasearch.data.locate import VARIABLE as DATA
 from metasearch.errors import DataError, EncoderError, MetasearchError, first_line
 from metasearch.io import VARIABLE as CACHE
 from metasearch.io import cache_folder
 from metasearch.runs.versions import LIBRARIES, cores, installed, memory, processor
+from metasearch.version import __version__
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from metasearch import __version__
 from metasearch.config.run import flat
 from metasearch.runs.rows import STAGE, Row
+from metasearch.version import __version__
 
 LIBRARIES = ("torch", "transformers", "sentence-transformers", "numpy")
 

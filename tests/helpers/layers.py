@@ -1,6 +1,7 @@
 """The packages of metasearch, what each holds and what each may import: the one place where this is written down."""
 
 HOLDS = {
+    "version": "the version, which reports and graphs name",
     "errors": "errors that a user can act on, each with its [exit code](exit-codes.md)",
     "io": "atomic files and folders, locks, checksums, the user's cache",
     "config": "what a user asks for: tasks, modes, recipes and the settings of a run; finds plug-ins by name",
@@ -20,14 +21,15 @@ HOLDS = {
 }
 """Package → what it holds; the lowest comes first."""
 
-_BASE = {"errors", "io", "config"}
+_BASE = {"version", "errors", "io", "config"}
 _MODEL = {*_BASE, "data", "runs", "encoders"}
 MAY_IMPORT = {
+    "version": set(),
     "errors": set(),
     "io": {"errors"},
     "config": {"errors", "io"},
     "data": {"errors", "io", "config"},
-    "runs": {"errors", "io", "config"},
+    "runs": {*_BASE},
     "encoders": {"errors", "io", "config", "data"},
     "episodes": {"errors", "config", "data"},
     "algorithms": {"errors", "config", "data", "encoders", "episodes"},
@@ -43,7 +45,7 @@ MAY_IMPORT = {
 """Package → the packages that it may import beside itself, all of them lower."""
 
 LIGHT = (
-    "errors", "io", "config", "data", "runs", "episodes", "evaluation/study", "evaluation/statistics",
+    "version", "errors", "io", "config", "data", "runs", "episodes", "evaluation/study", "evaluation/statistics",
     "evaluation/report", "retrieval/index", "pipelines/publish", "__init__",
 )  # fmt: skip
 """Packages that never import torch, so that reading, comparing and reporting answer at once."""

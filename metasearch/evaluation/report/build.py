@@ -18,7 +18,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from metasearch import __version__
 from metasearch.config import registry
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.evaluation.report import formats
@@ -30,6 +29,7 @@ from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.study import Study
 from metasearch.io import NEW, atomic_write_all
+from metasearch.version import __version__
 
 # Control characters, lone surrogates and noncharacters.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")

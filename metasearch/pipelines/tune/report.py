@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from metasearch import __version__
 from metasearch.config.measure import BALANCED, EXPANDED
 from metasearch.evaluation.report.build import files
 from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.pipelines.tune.choice import Choice, interval
+from metasearch.version import __version__
 
 OPTIONS: Mapping[str, str] = {BALANCED: " --balance", EXPANDED: " --expand"}
 """Pool → the option of `metasearch search` that ranks in the same way."""

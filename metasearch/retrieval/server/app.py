@@ -16,13 +16,13 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from metasearch import __version__
 from metasearch.errors import nearest
 from metasearch.retrieval.server import metrics, schemas
 from metasearch.retrieval.server.bodies import JsonRequest
 from metasearch.retrieval.server.errors import RequestError, explain_bug, explain_invalid
 from metasearch.retrieval.server.security import Guard, Hosts
 from metasearch.retrieval.server.service import Service
+from metasearch.version import __version__
 
 OPEN_PATHS = frozenset({"/", "/health", "/health/live", "/favicon.ico", "/openapi.json"})
 """Paths that need no token. The page knows nothing about the index."""

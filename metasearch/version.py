@@ -1,0 +1,3 @@
+"""The version of metasearch."""
+
+__version__ = "0.2.0"
