@@ -38,7 +38,7 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
     first = benchmark.arrangements["meta-train"][0]
     if (links := len(first.variants)) not in learner.links:
         wanted = " or ".join(map(str, learner.links))
-        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{first}' has {links}")
+        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links (see `metasearch ls modes`); '{first}' has {links}")
     if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
         raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
     _check_train(recipe, benchmark)

@@ -101,6 +101,7 @@ def test_the_base_install_is_what_the_code_imports_everywhere():
     """A required package is imported by the package, and every required package is one of a list that is kept short."""
     names = {re.split(r"[><=\[ ]", text)[0] for text in PROJECT["dependencies"]}
     modules = {"sentence-transformers": "sentence_transformers", "semantic-text-splitter": "semantic_text_splitter"}
+    modules["markdown-it-py"] = "markdown_it"
     modules["PyYAML"] = "yaml"
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "metasearch").rglob("*.py"))
     for name in names:

@@ -25,8 +25,13 @@ def clustered(draw, rows=3):
 
 
 def t_of(differences, clusters):
-    test = clustered_test(differences, [0.0] * len(clusters), clusters)
-    return float(np.sign(round(test.mean, 12))) * np.inf if test.t is None and test.mean else test.t or 0.0
+    """Return mean / √(G / (G - 1) Σ_g (s_g - n_g mean)²) · N: 0 or infinite where no cluster differs from the others."""
+    count, mean, names = len(clusters), np.mean(differences), sorted(set(clusters))
+    own = [[d for d, name in zip(differences, clusters, strict=True) if name == each] for each in names]
+    error = np.sqrt(len(names) / (len(names) - 1) * sum((sum(part) - len(part) * mean) ** 2 for part in own)) / count
+    if error < 1e-9:
+        return float(np.sign(round(mean, 12))) * np.inf if abs(mean) > 1e-12 else 0.0
+    return mean / error
 
 
 @given(clustered())

@@ -18,8 +18,8 @@ _DIGITS = 12
 def any_above_zero(differences: Array, clusters: Sequence[str]) -> float:
     """Return the p-value of the hypothesis that none of K differences has a mean above 0.
 
-    `differences` are `(K, N)`, of N units in independent clusters. The statistic is the largest of the K cluster-robust
-    t values (as in `paired.clustered_test`). Where the hypothesis holds with equality, the differences of a cluster are
+    `differences` are `(K, N)`, of N units in independent clusters. The statistic is the largest of the K
+    cluster-robust t values, mean / √(G / (G - 1) Σ_g (s_g - n_g mean)²) · N, with sum s_g over n_g units. Where the hypothesis holds with equality, the differences of a cluster are
     as likely with the other sign. So p is the share of patterns of signs, one sign for a cluster and all K differences,
     whose statistic is as large (the wild cluster bootstrap of Cameron, Gelbach & Miller 2008). One pattern for all K
     keeps how they depend on each other; Holm's correction has to assume the worst. It is exact for symmetric

@@ -72,9 +72,11 @@ def clustered_test(
     differences, names = one - other, np.unique(np.asarray(clusters), return_inverse=True)[1]
     sums, sizes = np.bincount(names, weights=differences), np.bincount(names)
     mean, n, largest = float(differences.mean()), len(sizes), max(np.abs(one).max(), np.abs(other).max())
-    if n < 2 or np.ptp(differences) <= _EQUAL * largest:
+    if n < 2:
         return _untested(n, mean, largest)
     without = (sums.sum() - sums) / (len(one) - sizes)
+    if np.ptp(without) <= _EQUAL * largest:  # no cluster differs from the others
+        return _untested(n, mean, largest)
     found = spread([Stratum(np.array([mean]), without[:, None], (sizes / len(one))[:, None], len(one))])
     return _student(n, mean, float(found.variance[0]) ** 0.5, float(found.df[0]), level)
 

@@ -26,7 +26,7 @@ def outputs(tmp_path_factory):
     write_index(folder / "help.index", made(6))
     write_run(folder / "run", Made(learner="maml"))
     study = write_study(folder / "study", folds=(0,), questions=4)
-    write(build(read_study([study]), resamples=100), folder / "report")
+    write(build(read_study([study])), folder / "report")
     (folder / "corpus").mkdir()
     rows = {name: ["text"] for name in COLUMNS}
     write_table(folder / "corpus", iter([arrow.RecordBatch.from_pydict(rows)]))

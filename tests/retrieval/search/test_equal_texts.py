@@ -12,7 +12,7 @@ from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import Address, QdrantStore, copy_to_qdrant
-from metasearch.retrieval.search.searcher import Searcher, expand_store
+from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import update
 
 TEXTS = [f"The {thing} is {where}." for thing in ("key", "cat", "bread") for where in ("here", "there", "away", "gone")]
@@ -37,7 +37,7 @@ def searcher_of(folder, rows, client=None, expand=False):
     update(folder / "index", [path], encoder(), IndexSettings(names=False))
     local = Searcher(LocalStore.open(folder / "index"), encoder())
     if expand:
-        expand_store(local.store)
+        local.store.expand()
     if client is None:
         return local
     address = Address.parse("qdrant://localhost:6333/help")
