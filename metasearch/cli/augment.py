@@ -40,8 +40,8 @@ def command(
       metasearch augment stsb-en-train.csv --encoder minilm --cross-encoder cross-encoder/stsb-roberta-base \\
         --exclude stsb-en-dev.csv --exclude stsb-en-test.csv -o stsb-en-augmented.csv
     """
-    from metasearch.compress.output import claim_file
     from metasearch.data.scored import read_name
+    from metasearch.io.output import claim_file
 
     # Before the imports that take seconds: where it cannot be written, or read by --scored, that is said at once.
     claim_file(output)

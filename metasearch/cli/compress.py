@@ -38,8 +38,8 @@ def command(
       metasearch compress mini --static words --texts corpus/ -o static
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
     """
-    from metasearch.compress.output import claim
     from metasearch.data.texts import text_files
+    from metasearch.io.output import claim
 
     if sizes_only == (output is not None):
         raise ConfigError("pass either -o DIR for the student or --sizes-only")

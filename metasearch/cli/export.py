@@ -32,7 +32,7 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
       metasearch export mini --onnx --int8 --task demo -o graph8
       metasearch export e5 --sentence-transformers --dimensions 128 --texts corpus/ -o short
     """
-    from metasearch.compress.output import claim
+    from metasearch.io.output import claim
 
     where = {name: form.pop(name) for name in _options.FOLD}
     asked = Form.model_validate(_options.tree(Form, form))

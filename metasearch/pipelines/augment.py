@@ -17,13 +17,13 @@ import torch
 from sentence_transformers import CrossEncoder
 from sentence_transformers.util import semantic_search
 
-from metasearch.compress.output import claim_file
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.scored import scored_rows
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.errors import DataError, NonFiniteError, RunFolderError
 from metasearch.io import atomic_write, fingerprint_of
+from metasearch.io.output import claim_file
 from metasearch.runs.signals import interrupted
 
 BLOCK = 2048

@@ -6,7 +6,6 @@ from typing import Any
 from transformers import AutoConfig
 
 from metasearch.compress.merging import merge, merged, thin, thinned
-from metasearch.compress.output import claim, whole
 from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
 from metasearch.compress.student import make_static, make_student
@@ -18,6 +17,7 @@ from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.io import atomic_write
+from metasearch.io.output import claim, whole
 from metasearch.pipelines.cards import compressed_card
 from metasearch.pipelines.publish import CARD
 

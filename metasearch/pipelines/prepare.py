@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.compress.output import whole
 from metasearch.config import yaml
 from metasearch.config.distillation import STAGE_SETTINGS, CorpusSettings
 from metasearch.config.extras import import_extra
@@ -40,6 +39,7 @@ from metasearch.data.parallel.files import Part, clean, find, read_sides
 from metasearch.data.parallel.saved import COLUMNS, REPORT, write_table
 from metasearch.errors import ConfigError, RunFolderError, nearest
 from metasearch.io import atomic_write, require_room
+from metasearch.io.output import whole
 from metasearch.runs.callbacks import SILENT, Callback
 
 LINES = 2**14
