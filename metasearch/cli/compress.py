@@ -7,7 +7,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result
-from metasearch.compress.plan import Plan
+from metasearch.config.compress import Plan
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
 

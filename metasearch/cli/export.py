@@ -7,7 +7,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
-from metasearch.compress.plan import Form
+from metasearch.config.compress import Form
 
 
 @_options.command("export")

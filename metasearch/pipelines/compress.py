@@ -6,10 +6,10 @@ from typing import Any
 from transformers import AutoConfig
 
 from metasearch.compress.merging import merge, merged, thin, thinned
-from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
 from metasearch.compress.student import make_static, make_student
 from metasearch.compress.trimming import trim
+from metasearch.config.compress import Plan
 from metasearch.data.texts import read_texts
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder

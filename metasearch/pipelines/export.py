@@ -9,8 +9,8 @@ from typing import Any
 
 from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.compress.onnx_folder import write_facts, write_onnx
-from metasearch.compress.plan import Form
 from metasearch.compress.standard import is_compressed, narrowed, plain
+from metasearch.config.compress import Form
 from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.texts import read_texts
