@@ -2,8 +2,8 @@
 
 import pytest
 
-from metasearch.compress import output
 from metasearch.errors import ConfigError, RunFolderError
+from metasearch.io import output
 from metasearch.io.output import claim, claim_file, whole
 
 
