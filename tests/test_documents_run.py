@@ -15,7 +15,7 @@ from helpers.parallel import STAGES
 from helpers.studies import write_study
 from metasearch.algorithms.losses.base import losses_of
 from metasearch.cli import main
-from metasearch.compress.plan import Form
+from metasearch.config.compress import Form
 from metasearch.config.library import Library, shipped
 from metasearch.config.recipe import MaxLength
 from metasearch.pipelines.export import export

@@ -39,8 +39,8 @@ from benchmarks.mini.assistants import RECIPES, STATES, of_e5, of_minilm, teache
 from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.distilled import HERE, distil
 from benchmarks.mini.settings import Settings, Step
-from metasearch.compress.output import whole
 from metasearch.config.library import load_distillation
+from metasearch.io.output import whole
 
 MODEL = "mini"
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
-from metasearch.compress.output import whole
 from metasearch.config.distillation import CorpusSettings
 from metasearch.config.seeding import stream
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.errors import DataError
+from metasearch.io.output import whole
 
 LONG = ("ntrex", "flores", "tico19")
 """Corpora of whole articles and long sentences; the others are single, short sentences."""

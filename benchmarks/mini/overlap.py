@@ -12,8 +12,8 @@ from pathlib import Path
 
 from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
 from benchmarks.mini.test_sets import test_sets
-from metasearch.compress.output import whole
 from metasearch.data.overlap import Index, key
+from metasearch.io.output import whole
 from metasearch.runs.markdown import markdown
 
 _SHOWN = 3

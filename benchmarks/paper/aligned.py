@@ -26,9 +26,9 @@ from benchmarks.common.command import Command, metasearch
 from benchmarks.mini import card, overlap
 from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.settings import Step
-from metasearch.compress.output import whole
 from metasearch.data.records import texts_of
 from metasearch.errors import DataError, require_known
+from metasearch.io.output import whole
 from metasearch.pipelines.merge import merge
 
 ENCODER = "e5"

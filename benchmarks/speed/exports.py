@@ -23,7 +23,7 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows
 from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.compress.onnx_folder import write_onnx
-from metasearch.compress.plan import Form
+from metasearch.config.compress import Form
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder

@@ -7,7 +7,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result
-from metasearch.compress.plan import Plan
+from metasearch.config.compress import Plan
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
 
@@ -38,8 +38,8 @@ def command(
       metasearch compress mini --static words --texts corpus/ -o static
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
     """
-    from metasearch.compress.output import claim
     from metasearch.data.texts import text_files
+    from metasearch.io.output import claim
 
     if sizes_only == (output is not None):
         raise ConfigError("pass either -o DIR for the student or --sizes-only")

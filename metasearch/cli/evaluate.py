@@ -41,7 +41,7 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
       metasearch evaluate --task shop --pool multilingual --pool reranked --rerank BAAI/bge-reranker-v2-m3
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.compress.output import claim_file
+    from metasearch.io.output import claim_file
     from metasearch.pipelines.score import evaluate_encoder
     from metasearch.runs.rows import write_rows
 

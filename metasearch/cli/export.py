@@ -7,7 +7,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
-from metasearch.compress.plan import Form
+from metasearch.config.compress import Form
 
 
 @_options.command("export")
@@ -32,7 +32,7 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
       metasearch export mini --onnx --int8 --task demo -o graph8
       metasearch export e5 --sentence-transformers --dimensions 128 --texts corpus/ -o short
     """
-    from metasearch.compress.output import claim
+    from metasearch.io.output import claim
 
     where = {name: form.pop(name) for name in _options.FOLD}
     asked = Form.model_validate(_options.tree(Form, form))

@@ -43,9 +43,9 @@ def command(
       metasearch neutralise runs/maml/model --texts corpus/ --languages ar,de,el,hi --evaluate lareqa -o neutral
       metasearch neutralise mini --texts de.txt --texts tr.txt -o neutral
     """
-    from metasearch.compress.output import claim
     from metasearch.data.benchmark import load_benchmark
     from metasearch.data.texts import read_tagged
+    from metasearch.io.output import claim
 
     where = {name: asked.pop(name) for name in _options.FOLD}
     claim(output)

@@ -31,8 +31,8 @@ def command(
     Example:
       metasearch tokenizer corpus/en-de.tsv.gz --size 16000 --encoder minilm -o bilingual-minilm
     """
-    from metasearch.compress.output import claim, whole
     from metasearch.data.texts import read_texts, text_files
+    from metasearch.io.output import claim, whole
 
     claim(output)
     files = text_files(texts)

@@ -25,8 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from metasearch.compress.plan import Layers
 from metasearch.compress.student import with_transformer
+from metasearch.config.compress import Layers
 from metasearch.config.seeding import stream
 from metasearch.data.formats.given import each_text
 from metasearch.encoders.compressed import (

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 from tokenizers import Tokenizer
 
-from metasearch.compress.plan import require_packages
 from metasearch.config.base import FrozenConfig
+from metasearch.config.compress import require_packages
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.lengths import BATCH_TOKENS, complete, encode_in_batches, shorten

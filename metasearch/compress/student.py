@@ -17,7 +17,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Static
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from metasearch.compress.plan import Initial, Rows, check_initial
+from metasearch.config.compress import Initial, Rows, check_initial
 from metasearch.config.seeding import seed_of
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.formats.given import each_text

@@ -10,10 +10,10 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_fr
 
 from metasearch.compress.onnx_encoder import Facts
 from metasearch.compress.onnx_folder import EXAMPLE
-from metasearch.compress.plan import Form, Plan
 from metasearch.compress.sizes import Sizes
 from metasearch.compress.standard import is_compressed
 from metasearch.config import registry, yaml
+from metasearch.config.compress import Form, Plan
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
 from metasearch.config.recipe import ZERO_SHOT, Recipe, Role

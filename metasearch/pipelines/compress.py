@@ -6,11 +6,10 @@ from typing import Any
 from transformers import AutoConfig
 
 from metasearch.compress.merging import merge, merged, thin, thinned
-from metasearch.compress.output import claim, whole
-from metasearch.compress.plan import Plan
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
 from metasearch.compress.student import make_static, make_student
 from metasearch.compress.trimming import trim
+from metasearch.config.compress import Plan
 from metasearch.data.texts import read_texts
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
@@ -18,6 +17,7 @@ from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.io import atomic_write
+from metasearch.io.output import claim, whole
 from metasearch.pipelines.cards import compressed_card
 from metasearch.pipelines.publish import CARD
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.compress.onnx_folder import write_facts, write_onnx
-from metasearch.compress.output import claim, whole
-from metasearch.compress.plan import Form
 from metasearch.compress.standard import is_compressed, narrowed, plain
+from metasearch.config.compress import Form
 from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.texts import read_texts
@@ -20,6 +19,7 @@ from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress
+from metasearch.io.output import claim, whole
 from metasearch.pipelines.cards import SERVERS, exported_card
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.scorer import Scorable, Scorer, with_lengths

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.compress.output import claim, whole
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark
@@ -22,6 +21,7 @@ from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.bias import BiasFigures, measure_ranking_bias
 from metasearch.io import atomic_write
+from metasearch.io.output import claim, whole
 from metasearch.pipelines.cards import neutral_card
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import Row

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.compress.output import whole
 from metasearch.config import yaml
 from metasearch.config.distillation import STAGE_SETTINGS, CorpusSettings
 from metasearch.config.extras import import_extra
@@ -43,6 +42,7 @@ from metasearch.data.parallel.names import Part
 from metasearch.data.parallel.saved import COLUMNS, REPORT, write_table
 from metasearch.errors import ConfigError, RunFolderError, nearest
 from metasearch.io import atomic_write, require_room
+from metasearch.io.output import whole
 from metasearch.runs.callbacks import SILENT, Callback
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from helpers.browser import chromium
 from helpers.documents import blocks
 from helpers.onnx_extra import needs_onnx
 from metasearch import load_encoder
-from metasearch.compress.plan import Form
+from metasearch.config.compress import Form
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines.export import export
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from helpers.backbones import LAYERS, LENGTHS, TEXTS, make
-from metasearch.compress.plan import Form
 from metasearch.compress.standard import is_compressed, plain
 from metasearch.compress.student import make_student
+from metasearch.config.compress import Form
 from metasearch.encoders.open import open_checkpoint
 from metasearch.pipelines.export import export
 

@@ -11,8 +11,8 @@ from helpers.onnx_extra import needs_onnx
 from metasearch.cli import main
 from metasearch.compress import onnx_folder
 from metasearch.compress.onnx_encoder import OnnxEncoder
-from metasearch.compress.plan import Form
 from metasearch.compress.student import make_static
+from metasearch.config.compress import Form
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import EncoderError
 from metasearch.pipelines.export import export

@@ -19,8 +19,8 @@ from metasearch import load_encoder
 from metasearch.compress import onnx_folder, onnx_graph
 from metasearch.compress.onnx_encoder import OnnxEncoder, read_facts
 from metasearch.compress.onnx_folder import EXAMPLE, write_onnx
-from metasearch.compress.plan import Form
 from metasearch.compress.standard import narrowed
+from metasearch.config.compress import Form
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint

@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from helpers.backbones import LENGTHS, TEXTS, make
 from helpers.commands import metasearch
-from metasearch.compress.plan import Form
 from metasearch.compress.student import make_student
+from metasearch.config.compress import Form
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders import int8 as stored
 from metasearch.encoders.compressed import CompressedModel

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from metasearch.evaluation.statistics.bounded import bounded_test
 from metasearch.evaluation.statistics.max_t import any_above_zero
-from metasearch.evaluation.statistics.paired import clustered_test
 
 VALUES = st.integers(-20, 20).map(lambda value: value / 20)
 

@@ -132,7 +132,7 @@ def test_a_distillation_does_not_go_on_with_another_encoder_of_that_name(begun):
     role = "assistant"
     stored = RunFolder(begun).stored(DistillConfig)
     assert stored.weights.keys() >= {role}
-    RunFolder(begun).record_weights(stored, {role: "0123456789abcdef"})
+    RunFolder(begun).record(stored, {role: "0123456789abcdef"})
     error = metasearch("resume", begun, code=6).stderr
     assert f"{role} " in error
     assert (

@@ -2,9 +2,9 @@
 
 import pytest
 
-from metasearch.compress import output
-from metasearch.compress.output import claim, claim_file, whole
 from metasearch.errors import ConfigError, RunFolderError
+from metasearch.io import output
+from metasearch.io.output import claim, claim_file, whole
 
 
 def names(folder):
