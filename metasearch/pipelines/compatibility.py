@@ -6,6 +6,7 @@ from typing import Any
 from metasearch.algorithms.base import Learner
 from metasearch.algorithms.losses.base import fitting, losses_of
 from metasearch.config import registry, yaml
+from metasearch.config.arrangement import Pattern
 from metasearch.config.recipe import Recipe
 from metasearch.config.run import Checkpointing
 from metasearch.data.benchmark import Benchmark
@@ -38,7 +39,9 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
     first = benchmark.arrangements["meta-train"][0]
     if (links := len(first.variants)) not in learner.links:
         wanted = " or ".join(map(str, learner.links))
-        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links (see `metasearch ls modes`); '{first}' has {links}")
+        there = [text for text in benchmark.task.arrangements if len(Pattern.parse(text).kinds) in learner.links]
+        such = f", such as {there[0]}" if there else ""
+        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links{such}; '{first}' has {links}")
     if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
         raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
     _check_train(recipe, benchmark)

@@ -125,7 +125,8 @@ class Run(ABC, Generic[Config]):
                 self.processes.end()
                 return RunResult(self.files.path, [], "")
             if self.began:
-                check_weights(self.files, self.began, weights)
+                # The options of its recipe are checked by now, and no longer texts.
+                check_weights(self.files, self.began.model_copy(update={"config": self.config}), weights)
                 return self._complete(open_callback, patience)
             self.files = RunFolder.create(self.files.path, self.config, data, weights)
             try:

@@ -24,7 +24,7 @@ def clustered(draw, rows=3):
 
 
 def t_of(differences, clusters):
-    """Return mean / √(G / (G - 1) Σ_g (s_g - n_g mean)²) · N: 0 or infinite where no cluster differs from the others."""
+    """Return N · mean / √(G / (G - 1) Σ_g (s_g - n_g mean)²); 0 or infinite where no cluster differs."""
     count, mean, names = len(clusters), np.mean(differences), sorted(set(clusters))
     own = [[d for d, name in zip(differences, clusters, strict=True) if name == each] for each in names]
     error = np.sqrt(len(names) / (len(names) - 1) * sum((sum(part) - len(part) * mean) ** 2 for part in own)) / count

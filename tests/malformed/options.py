@@ -15,7 +15,10 @@ MISSPELT = {"train": ("--learnr", "--learner"), "show": ("--modes", "--mode"), "
 VALUED = {"train": "--task", "show": "--recipe", "ls": "--include"}
 VALUES = [
     ("train --mode trans --recipe reptile --learner maml", "recipe 'reptile' is for learner 'reptile', not 'maml'"),
-    ("train --mode trans --learner maml-align", r"needs a mode of 3 links \(see `metasearch ls modes`\); 'el_el -> el_ar' has 2"),
+    (
+        "train --mode trans --learner maml-align",
+        "3 links, such as mono -> bi -> multi; 'el_el -> el_ar' has 2",
+    ),
     ("train --mode trans --task demo-sts", r"\(modes of demo-sts: mono-bi, mono-bi-multi, mono-mono\)"),
     ("train --mode trans --set outer.rl=1", r"outer.rl: unknown key\. Did you mean 'lr'"),
     ("train --mode trans --set outer.lr=fast", "outer.lr: input should be a valid number"),

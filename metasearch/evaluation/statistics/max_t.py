@@ -18,12 +18,13 @@ _DIGITS = 12
 def any_above_zero(differences: Array, clusters: Sequence[str]) -> float:
     """Return the p-value of the hypothesis that none of K differences has a mean above 0.
 
-    `differences` are `(K, N)`, of N units in independent clusters. The statistic is the largest of the K
-    cluster-robust t values, mean / √(G / (G - 1) Σ_g (s_g - n_g mean)²) · N, with sum s_g over n_g units. Where the hypothesis holds with equality, the differences of a cluster are
-    as likely with the other sign. So p is the share of patterns of signs, one sign for a cluster and all K differences,
-    whose statistic is as large (the wild cluster bootstrap of Cameron, Gelbach & Miller 2008). One pattern for all K
-    keeps how they depend on each other; Holm's correction has to assume the worst. It is exact for symmetric
-    differences, few clusters and clusters of any size. With G clusters no p-value is below 1 / 2^G.
+    `differences` are `(K, N)`, of N units in independent clusters. The statistic is the largest of the K cluster-robust
+    t values N · mean / √(G / (G - 1) Σ_g (s_g - n_g mean)²), with sum s_g over the n_g units of cluster g. Where the
+    hypothesis holds with equality, the differences of a cluster are as likely with the other sign. So p is the share of
+    patterns of signs, one sign for a cluster and all K differences, whose statistic is as large (the wild cluster
+    bootstrap of Cameron, Gelbach & Miller 2008). One pattern for all K keeps how they depend on each other; Holm's
+    correction has to assume the worst. It is exact for symmetric differences, few clusters and clusters of any size.
+    With G clusters no p-value is below 1 / 2^G.
     """
     names = np.unique(np.asarray(clusters), return_inverse=True)[1]
     if not len(differences) or not len(names) or not names.max():
