@@ -118,7 +118,8 @@ class TransformerInput:
     @property
     def width(self) -> int:
         """Width H of outputs `embedding` and `states`."""
-        return int(native_config(self.module.auto_model).hidden_size)
+        width = getattr(native_config(self.module.auto_model), "hidden_size", None)
+        return int(width or self.module.get_embedding_dimension())
 
     @property
     def window(self) -> int:
@@ -205,7 +206,10 @@ class TransformerInput:
         # Packed texts bring the positions of their tokens, which an embedding block with rotary positions ignores.
         placed = "position_ids" in features and "position_ids" in inspect.signature(block.forward).parameters
         where = {"position_ids": features["position_ids"]} if placed else {}
-        found = block(features["input_ids"], **where)
+        try:
+            found = block(features["input_ids"], **where)
+        except (AttributeError, TypeError):  # it reads more than words, such as the places of words on a page
+            found = None
         if not isinstance(found, Tensor):
             raise EncoderError(f"'{self.kind}' has no embedding block like BERT's, so output embedding does not exist")
         hidden: Tensor = found

@@ -42,7 +42,7 @@ def unused_prompts(model: SentenceTransformer) -> list[str]:
 
 
 def written_out(model: SentenceTransformer) -> dict[str, str]:
-    """Return a model's prompts; the prompts of questions and candidates have the names that are looked for first."""
+    """Return a model's prompts, in which `query` and `document` are the prompts for questions and candidates."""
     return {**model.prompts, **{names[0]: prompt_of(model, role) for role, names in _NAMES.items() if names}}
 
 

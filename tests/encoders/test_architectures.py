@@ -12,9 +12,28 @@ from metasearch.training.outer_gradients import OuterGradients
 
 LONG = "the old key under the mat by the door of the old house " * 5
 TEXTS = ["Where is the key?", LONG, "x", "", LONG[:60]]
-QUICK = ("roberta", "ibert", "mpt", "canine", "t5", "bart", "llama", "xlnet", "mamba", "tipsv2_text_model", "fnet")
-"""Each with another way to place tokens; two are refused."""
-REFUSED = ("canine", "fnet")
+QUICK = (
+    "roberta",
+    "ibert",
+    "mpt",
+    "canine",
+    "t5",
+    "bart",
+    "llama",
+    "xlnet",
+    "mamba",
+    "tipsv2_text_model",
+    "fnet",
+    "reformer",
+)
+"""Each with another way to place tokens."""
+REFUSED = {
+    "canine": "'canine' cannot read a text of 3 tokens",
+    "fnet": "padding changes its embeddings",
+    "reformer": "change from one call to the next",
+}
+LONGEST = {"roberta": POSITIONS - 2, "ibert": POSITIONS - 2, "mpt": POSITIONS, "bart": POSITIONS, "led": POSITIONS}
+"""The first two count from the padding token on, which is 1. The configuration of LED names two numbers."""
 UNSTABLE = ("xlstm",)
 """Kinds whose vectors differ from one opening of the same folder to the next, in transformers itself."""
 
@@ -51,10 +70,24 @@ def check(folder, saved):
 def test_an_architecture_works_or_is_refused_in_one_line(kind, tmp_path):
     write_tiny(kind, tmp_path / "tiny")
     if kind in REFUSED:
-        with pytest.raises(EncoderError, match=r"^[^\n]+$"):
+        with pytest.raises(EncoderError, match=rf"^[^\n]*{REFUSED[kind]}[^\n]*$"):
             check(tmp_path / "tiny", tmp_path / "saved")
     else:
         check(tmp_path / "tiny", tmp_path / "saved")
+
+
+@pytest.mark.parametrize("kind", LONGEST)
+def test_a_text_is_cut_at_the_positions_of_the_network(kind, tmp_path):
+    write_tiny(kind, tmp_path)
+    encoder = open_checkpoint(str(tmp_path))
+    assert encoder.input.longest == LONGEST[kind]
+    assert encoder.lengths([LONG], "text").tolist() == [LONGEST[kind]]
+
+
+def test_an_embedding_block_unlike_those_of_bert_has_no_output_embedding(tmp_path):
+    write_tiny("layoutlm", tmp_path)
+    with pytest.raises(EncoderError, match="'layoutlm' has no embedding block like BERT's"):
+        open_checkpoint(str(tmp_path)).encode(["x"], "text", "embedding")
 
 
 @pytest.mark.exhaustive
