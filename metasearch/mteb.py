@@ -111,7 +111,7 @@ def pool_task(benchmark: Benchmark, split: str = "test", languages: Mapping[str,
     known = {**LANGUAGES, **(languages or {})}
     data = benchmark.part(split)
     if not isinstance(data, RetrievalData):
-        raise ConfigError(f"task '{benchmark.task.task}' is a {data.kind} task; a pool needs a retrieval task")
+        raise ConfigError(f"task '{benchmark.task.name}' is a {data.kind} task; a pool needs a retrieval task")
     for tag in sorted(data.questions_by_language):
         if tag not in known:
             raise ConfigError(f"languages: mteb's name of '{tag}' is not known.{nearest(tag, known)}")
@@ -140,11 +140,11 @@ def pool_task(benchmark: Benchmark, split: str = "test", languages: Mapping[str,
 
 def _metadata(benchmark: Benchmark, split: str, subsets: Mapping[str, list[str]]) -> Any:
     task = benchmark.task
-    name = "".join(word.capitalize() for word in task.task.split("-"))
+    name = "".join(word.capitalize() for word in task.name.split("-"))
     return import_extra("mteb.abstasks.task_metadata", "mteb", "a task of mteb").TaskMetadata(
         name=f"{name}Fold{benchmark.fold}",
         description=task.description,
-        dataset={"path": f"metasearch/{task.task}", "revision": benchmark.data.fingerprint},
+        dataset={"path": f"metasearch/{task.name}", "revision": benchmark.data.fingerprint},
         type="Retrieval",
         category="t2t",
         eval_splits=[split],

@@ -68,7 +68,7 @@ def check(words):
             modes = [Library().mode(arm.split(":")[1]) for arm in values["learner"].split(",")]
             assert {str(pattern) for mode in modes for pattern in mode.meta_train} <= set(declared.arrangements)
             embedded = {"retrieval": "demo", "similarity": "demo-sts"}[declared.kind]
-            words = [embedded if word == declared.task else word for word in words]
+            words = [embedded if word == declared.name else word for word in words]
             del words[words.index("--data") : words.index("--data") + 2]
         assert "to do" in invoke(*words, "--dry-run")
     elif name == "distill":

@@ -72,7 +72,7 @@ def score(model: Path, label: str, data: str, folder: Path, tests: Mapping[str, 
         for benchmark in chosen:
             encoder = opened(model, benchmark)
             Scorer({"encoder": label}).add(files, label, encoder, benchmark, {"test": benchmark.split.test})
-        files.finish(f"# {label}\n\nScored on {', '.join(each.task.task for each in chosen)}.\n", sizes(encoder))
+        files.finish(f"# {label}\n\nScored on {', '.join(each.task.name for each in chosen)}.\n", sizes(encoder))
 
 
 def sizes(encoder: Encoder) -> dict[str, float]:

@@ -41,7 +41,7 @@ def frozen_encoder(name: str, benchmark: Benchmark, folder: Path, device: torch.
     vectors = _vectors(name, benchmark, texts, folder / f"vectors-{name}")
     words = {remove_invisible(text): row for row, (_, text) in enumerate(texts)}
     if len(words) != len(texts):
-        raise ValueError(f"{benchmark.task.task}: of {len(texts)} texts {len(words)} are distinct to a tokenizer")
+        raise ValueError(f"{benchmark.task.name}: of {len(texts)} texts {len(words)} are distinct to a tokenizer")
     table = np.concatenate([vectors, np.full_like(vectors[:1], np.nan)])
     tokenizer = Tokenizer(WordLevel(words | {_UNKNOWN: len(words)}, unk_token=_UNKNOWN))
     embedding = StaticEmbedding(tokenizer, embedding_weights=table)

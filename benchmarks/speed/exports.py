@@ -85,11 +85,11 @@ def score_rows(encoder: Encoder, benchmark: Benchmark, forms: Mapping[str, Form]
     """Yield the mean score of an encoder as it is and in each form."""
     monitor = str(benchmark.task.monitor)
     for name, form in forms.items():
-        done = export(encoder, form, folder / benchmark.task.task / name, benchmark)
+        done = export(encoder, form, folder / benchmark.task.name / name, benchmark)
         means = {
             row["learner"]: row["value"] for row in done.rows if (row["measure"], row["language"]) == (monitor, MEAN)
         }
-        facts = {"kind": "score", "task": benchmark.task.task, "fold": benchmark.fold, "measure": monitor}
+        facts = {"kind": "score", "task": benchmark.task.name, "fold": benchmark.fold, "measure": monitor}
         yield {**facts, "form": name, "bytes": done.size, "before": means["before"], "after": means[form.name]}
 
 

@@ -67,13 +67,13 @@ def _check(task: "Task", config: EvaluateConfig, trec_run: Path | None) -> None:
 
     if task.kind != "retrieval" and tuple(config.pools) != RETRIEVAL_POOLS[:1]:
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}
-        raise ConfigError(f"--pool is for retrieval; task '{task.task}' {does[task.kind]}")
+        raise ConfigError(f"--pool is for retrieval; task '{task.name}' {does[task.kind]}")
     for role, prompt in config.encoder.prompts.items():
         if prompt and role not in ROLES[task.kind]:
             own = " and ".join(map(public_name, ROLES[task.kind]))
-            raise ConfigError(f"--prompt {public_name(role)}=…: task '{task.task}' has no such role; it has {own}")
+            raise ConfigError(f"--prompt {public_name(role)}=…: task '{task.name}' has no such role; it has {own}")
     if trec_run and task.kind != "retrieval":
-        raise ConfigError(f"--trec-run: task '{task.task}' is a {task.kind} task; only retrieval tasks have rankings")
+        raise ConfigError(f"--trec-run: task '{task.name}' is a {task.kind} task; only retrieval tasks have rankings")
     if trec_run and config.pools[0] in ("bilingual", "monolingual"):
         raise ConfigError(f"--trec-run: pool '{config.pools[0]}' is one ranking per language; put another --pool first")
 

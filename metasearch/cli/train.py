@@ -36,7 +36,7 @@ def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **fla
     from metasearch.pipelines.train import TrainRun
 
     config = configure(**flags)
-    run = TrainRun(config, output or fresh_folder(config.data.task.task, config.recipe.learner))
+    run = TrainRun(config, output or fresh_folder(config.data.task.name, config.recipe.learner))
     execute(run, trackers, flags["trust_remote_code"], as_json)
 
 

@@ -161,11 +161,10 @@ class Library:
     def changed(self, config: BaseModel) -> Iterator[str]:
         """Yield a line for each task and mode in stored settings whose file says something else now, or nothing."""
         for value in chain.from_iterable(value if isinstance(value, tuple) else (value,) for _, value in config):
-            kind = "task" if isinstance(value, Task) else "mode"
             if not isinstance(value, Task | Mode):
                 yield from self.changed(value) if isinstance(value, BaseModel) else ()
                 continue
-            name = getattr(value, kind)
+            kind, name = ("task", value.name) if isinstance(value, Task) else ("mode", value.mode)
             try:
                 if getattr(self, kind)(name) != value:
                     yield f"{self.path(kind, name)}: {kind} '{name}' has changed since"
@@ -184,7 +183,7 @@ class Library:
     def _read(self, kind: str, name: str, model: type[Model], overrides: Mapping[str, Any] | None = None) -> Model:
         path = self.path(kind, name)
         declaration = yaml.read(path, model, overrides)
-        written = getattr(declaration, "recipe" if kind == "distillation" else kind)
+        written = getattr(declaration, {"distillation": "recipe", "task": "name"}.get(kind, kind))
         if written != name:
             raise ConfigError(f"{path}: {kind}: '{written}' must be the file's name, '{name}'")
         return declaration

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from metasearch.config.arrangement import Arrangement, Pattern
 from metasearch.config.base import Contradiction, FrozenConfig, Name
@@ -102,6 +102,7 @@ class Task(FrozenConfig):
     """A benchmark: data, languages, protocol and measures.
 
     Attributes:
+        name: key `task` in files, and the file's own name.
         languages: tags, including all in `pairs` and `groups`.
         pairs: language pairs of a similarity task, such as `ar-en`.
         kind: `retrieval` ranks candidates for questions, `similarity` scores pairs, `translation` looks for the
@@ -119,7 +120,9 @@ class Task(FrozenConfig):
         arrangements: the language arrangements that realise each pattern of a transfer mode; none where all is test.
     """
 
-    task: str
+    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+
+    name: str = Field(alias="task")
     description: str
     kind: Kind
     reader: Name
@@ -262,8 +265,8 @@ def resolve(task: Task, mode: Mode, modes: Sequence[Mode] = ()) -> dict[Phase, l
     found = mode.arrangements(task)
     if not found:
         have = ", ".join(str(each) for each in modes if each.arrangements(task)) or "none"
-        known = f" (modes of {task.task}: {have})" if modes else ""
-        raise ConfigError(f"mode '{mode}' has no arrangement for task '{task.task}'{known}")
+        known = f" (modes of {task.name}: {have})" if modes else ""
+        raise ConfigError(f"mode '{mode}' has no arrangement for task '{task.name}'{known}")
     return found
 
 
@@ -271,6 +274,6 @@ def require_training(task: Task) -> None:
     """Raise `ConfigError` for a task with only a test split."""
     if task.evaluation_only:
         raise ConfigError(
-            f"task '{task.task}' is for evaluation only: all of it is test, nothing can be trained on it."
-            f" Score an encoder with: metasearch evaluate --task {task.task}"
+            f"task '{task.name}' is for evaluation only: all of it is test, nothing can be trained on it."
+            f" Score an encoder with: metasearch evaluate --task {task.name}"
         )

@@ -73,7 +73,7 @@ def _keys(model: type[BaseModel], at: At) -> list[str]:
             kind = _first(kind.model_fields[part].annotation)
         else:
             return []
-    return list(getattr(kind, "model_fields", ()))
+    return [field.alias or name for name, field in getattr(kind, "model_fields", {}).items()]
 
 
 def _first(annotation: Any) -> Any:

@@ -71,7 +71,7 @@ class Benchmark:
     def part(self, name: str) -> Data:
         """Return `train`, `dev`, `test` or `all`; `ConfigError` if the task has only a test split."""
         if name in ("train", "dev") and self.task.evaluation_only:
-            raise ConfigError(f"task '{self.task.task}' has no {name} part: everything is test; use --split test")
+            raise ConfigError(f"task '{self.task.name}' has no {name} part: everything is test; use --split test")
         return self.data if name == "all" else getattr(self.split, name)
 
 
@@ -99,7 +99,7 @@ def load_benchmark(task: DataConfig | str, /, mode: Mode | str | None = None, **
 def build(ref: FoldConfig, arrangements: Mapping[Phase, list[Arrangement]] = MappingProxyType({})) -> Benchmark:
     """Read a task's data and hold a fold out; errors as `load_benchmark`, but of names."""
     task = with_fold_seed(ref.task, ref.fold_seed)
-    path = (shipped() if ref.declared_in is None else Path(ref.declared_in)) / f"{task.task}.yaml"
+    path = (shipped() if ref.declared_in is None else Path(ref.declared_in)) / f"{task.name}.yaml"
     measures = _measures(task, path)
     folder, records = _read(with_source(task), path, ref.data)
     parts = split(records, task.folds, ref.fold)
@@ -189,5 +189,5 @@ def with_fold_seed(task: Task, seed: int | None) -> Task:
         return task
     if task.folds.method != "kfold":
         how = "comes split" if task.folds.method == "given" else "is all test"
-        raise ConfigError(f"task '{task.task}' {how}: there are no folds to cut with fold seed {seed}")
+        raise ConfigError(f"task '{task.name}' {how}: there are no folds to cut with fold seed {seed}")
     return task.model_copy(update={"folds": task.folds.model_copy(update={"shuffle": True, "seed": seed})})

@@ -31,14 +31,14 @@ def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | N
     elif os.environ.get(VARIABLE):
         root, origin = Path(os.environ[VARIABLE]), f"{VARIABLE}={os.environ[VARIABLE]}"
     else:
-        raise DataError(f"task '{task.task}' needs data: pass --data DIR or set {VARIABLE}.\n{source}")
+        raise DataError(f"task '{task.name}' needs data: pass --data DIR or set {VARIABLE}.\n{source}")
     # pathlib raises an error for a name that is too long.
     if not os.path.isdir(root):
         raise DataError(f"{origin}: no such folder.\n{source}")
     folder = max(_folders(root), key=lambda each: len(_present(each, expected)))
     missing = sorted(set(expected) - _present(folder, expected), key=expected.index)
     if len(missing) == len(expected):
-        raise DataError(f"{origin}: no files of task '{task.task}'{near(folder / missing[0]) or '.'}\n{source}")
+        raise DataError(f"{origin}: no files of task '{task.name}'{near(folder / missing[0]) or '.'}\n{source}")
     if missing and not task.partial:
         raise DataError(f"{folder}: missing {', '.join(missing)}{near(folder / missing[0]) or '.'}\n{source}")
     return folder

@@ -209,7 +209,7 @@ def _translations(
         # A translation needs no label: those of a question that has one are there, whatever was taken away.
         whole = benchmark.split.train if phase == "meta-train" else part
         if isinstance(part, RetrievalData) and isinstance(whole, RetrievalData):  # what else there is refuses them
-            where = f"task '{benchmark.task.task}', {phase}: episodes.translations"
+            where = f"task '{benchmark.task.name}', {phase}: episodes.translations"
             found[phase] = QuestionTranslations(part, benchmark.arrangements[phase], where, whole)
     return found
 

@@ -171,9 +171,9 @@ def write_training_card(files: RunFolder, config: RunConfig, encoder: Encoder, f
         limits,
         command="train",
         facts=facts,
-        title=f"{label} on {task.task}",
+        title=f"{label} on {task.name}",
         summary=f"A sentence encoder for search across {len(languages)} languages, trained by metasearch: {label} from "
-        f"{base.name}, in mode {config.mode}, on {task.task} ({task.description.rstrip('.')}).",
+        f"{base.name}, in mode {config.mode}, on {task.name} ({task.description.rstrip('.')}).",
         data=(_describe_task("trained and scored on", task, rows),),
         languages=languages,
         scores=Scores(rows, label, ZERO_SHOT),
@@ -450,8 +450,8 @@ def _describe_corpora(files: RunFolder, config: DistillConfig) -> Iterator[Datas
 
 
 def _describe_task(use: str, task: Task, rows: Sequence[Row]) -> Dataset:
-    data = next((str(row["data"]) for row in rows if row["task"] == task.task), "")
-    return Dataset(use, task.task, task.description, task.source.url, task.source.licence, data)
+    data = next((str(row["data"]) for row in rows if row["task"] == task.name), "")
+    return Dataset(use, task.name, task.description, task.source.url, task.source.licence, data)
 
 
 def _describe_value(value: object) -> str:

@@ -70,7 +70,7 @@ def _check_train(recipe: Recipe, benchmark: Benchmark) -> None:
             "budget.meta_valid=0"
         )
     if not recipe.translate and benchmark.task.translate is None:
-        log.warning("translate=false has no effect: task '%s' declares no translations", benchmark.task.task)
+        log.warning("translate=false has no effect: task '%s' declares no translations", benchmark.task.name)
     if recipe.neutralise:
         train_texts(benchmark, recipe.neutralise)
 
@@ -84,7 +84,7 @@ def check_loss(recipe: Recipe, benchmark: Benchmark) -> None:
         if drawn or reading:
             key, off = ("episodes.translations", "false") if drawn else ("loss.align", "none")
             raise ConfigError(
-                f"{where}: {key} is about translations of questions, and task '{benchmark.task.task}' has scored "
+                f"{where}: {key} is about translations of questions, and task '{benchmark.task.name}' has scored "
                 f"pairs; --set {key}={off} leaves it out"
             )
         fitting(losses, ScoredPair.roles)

@@ -95,7 +95,7 @@ def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Devic
     encoder = trim(encoder, texts)
     encoder.origin, encoder.seeded = origin, seeded
     of = f"{encoder.parameter_count:,} parameters of {before:,}"
-    log.info("trimmed to the words of %s in %s: %s", benchmark.task.task, ", ".join(sorted(languages)), of)
+    log.info("trimmed to the words of %s in %s: %s", benchmark.task.name, ", ".join(sorted(languages)), of)
     return encoder
 
 

@@ -26,7 +26,7 @@ def mine(config: MineConfig, benchmark: Benchmark, callback: Callback = SILENT) 
     data = benchmark.part(config.split)
     if not isinstance(data, RetrievalData):
         raise ConfigError(
-            f"task '{benchmark.task.task}' is a {data.kind} task; negatives are mined for retrieval tasks"
+            f"task '{benchmark.task.name}' is a {data.kind} task; negatives are mined for retrieval tasks"
         )
     languages = [spelling_of(tag, data.languages) for tag in config.languages] or sorted(data.languages)
     for tag in languages:

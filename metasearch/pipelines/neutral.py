@@ -132,7 +132,7 @@ def neutralise_encoder(
     for benchmark in tasks:
         if outside := sorted(benchmark.split.test.languages - set(counts)):
             log.warning(
-                "%s: not in the estimate: %s; such languages profit less", benchmark.task.task, ", ".join(outside)
+                "%s: not in the estimate: %s; such languages profit less", benchmark.task.name, ", ".join(outside)
             )
     neutral = estimate(vectors_of(encoder, texts, callback), settings.rank)
     rows, ranked = _scores(encoder, tasks, BEFORE, callback)
@@ -179,5 +179,5 @@ def _scores(
         found = Scorer(callback=callback).score(when, with_lengths(encoder, benchmark), benchmark, "test")
         rows += found.rows
         if found.questions.ranking:
-            ranked[benchmark.task.task] = measure_ranking_bias(found.questions.ranking)
+            ranked[benchmark.task.name] = measure_ranking_bias(found.questions.ranking)
     return rows, ranked

@@ -56,7 +56,7 @@ class ScoreRun(Run[ScoreConfig]):
             facts = {"encoder": config.encoder.name, "fold_seed": config.data.fold_seed, "seed": config.seed}
             scorer = Scorer(facts | {"mode": None, "recipe": None, "step": 0}, callback)
             scorer.add(files, config.label, encoder, benchmark, parts, cache=find_score_cache(files.path))
-        report = f"# {config.label} on {benchmark.task.task}\n\n{by_language(files.results(), 'test')}\n"
+        report = f"# {config.label} on {benchmark.task.name}\n\n{by_language(files.results(), 'test')}\n"
         files.finish(report, used(self.seconds, encoder.device))
 
 

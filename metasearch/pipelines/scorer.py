@@ -64,7 +64,7 @@ class Scorer:
 
         `retrieval` are `reranker`, `rerank_top` and `depth` of `metasearch.evaluation.evaluate.evaluate`.
         """
-        what, data = f"{learner} on {split} of {benchmark.task.task}", benchmark.part(split)
+        what, data = f"{learner} on {split} of {benchmark.task.name}", benchmark.part(split)
         rows, questions = self._measure(what, encoder, data, benchmark, pools, precision, **retrieval)
         if reranker := retrieval.get("reranker"):
             about = {"reranker": reranker.name, "rerank_top": retrieval["rerank_top"]}
@@ -91,7 +91,7 @@ class Scorer:
         gives the encoder's vectors on a part in its place. Runs with the same weights and data share the scores in a
         `cache`.
         """
-        task = benchmark.task.task
+        task = benchmark.task.name
         known = scored(files, task, {str(measure) for measure in benchmark.measures})
         for split, data in parts.items():
             if (learner, split) in known:
@@ -108,7 +108,7 @@ class Scorer:
             files.add_results({**facts, **row} for row in rows)
 
     def _row_facts(self, learner: str, encoder: Scorable, benchmark: Benchmark, split: str, data: Data) -> Row:
-        of_task = {"task": benchmark.task.task, "encoder": encoder.name, "learner": learner, "fold": benchmark.fold}
+        of_task = {"task": benchmark.task.name, "encoder": encoder.name, "learner": learner, "fold": benchmark.fold}
         facts = {**of_task, **self.facts, "split": split}
         if encoder.origin:
             # Weights that are drawn from the seed of the row differ from seed to seed.

@@ -197,7 +197,7 @@ def report(rows: Sequence[Row], recipe: Recipe, benchmark: Benchmark, facts: Map
     for split in ("dev", "test"):
         before, after = 100 * scores[ZERO_SHOT, split], 100 * scores[recipe.delivers, split]
         verdicts.append(f"- {split}: {monitor} {before:.2f} → {after:.2f} ({after - before:+.2f})")
-    parts = [f"# {recipe.learner} on {benchmark.task.task}", "\n".join(verdicts)]
+    parts = [f"# {recipe.learner} on {benchmark.task.name}", "\n".join(verdicts)]
     parts += [by_language(rows, "test"), by_language(rows, "dev"), fact_table("run", facts)]
     return "\n\n".join(parts) + "\n"
 

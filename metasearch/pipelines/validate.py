@@ -56,7 +56,7 @@ def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split]) -> I
     declared = benchmark.task
     modes = [mode for mode in library.modes() if mode.arrangements(declared)]
     if not modes:
-        raise ConfigError(f"task '{declared.task}' has no arrangement for any mode; see `metasearch ls modes`")
+        raise ConfigError(f"task '{declared.name}' has no arrangement for any mode; see `metasearch ls modes`")
     encoder = factory.load_encoder("tiny", declared.max_length, device="cpu")
     changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
     for mode in modes:

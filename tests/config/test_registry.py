@@ -48,7 +48,9 @@ def test_listing_and_summaries_import_no_plug_in():
         "print([name for name in sys.modules if name.startswith(('metasearch.', 'torch'))])\n"
     )
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert imported == "['metasearch.config', 'metasearch.errors', 'metasearch.config.registry']\n"
+    assert (
+        imported == "['metasearch.version', 'metasearch.config', 'metasearch.errors', 'metasearch.config.registry']\n"
+    )
 
 
 @pytest.mark.parametrize(

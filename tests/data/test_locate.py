@@ -72,4 +72,4 @@ def test_a_name_that_is_written_otherwise_is_a_hint(tmp_path, declared_in):
     message = said(declared_in, tmp_path, expected=("de.csv", "pt-BR.csv"))
     assert message.startswith(f"{tmp_path}: missing pt-BR.csv. Did you mean 'pt_br.csv'?\n")
     message = said(declared_in, tmp_path, expected=("pt-BR.csv",))
-    assert message.startswith(f"--data {tmp_path}: no files of task '{TASK.task}'. Did you mean 'pt_br.csv'?\n")
+    assert message.startswith(f"--data {tmp_path}: no files of task '{TASK.name}'. Did you mean 'pt_br.csv'?\n")

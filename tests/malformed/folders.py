@@ -13,7 +13,7 @@ DAMAGED = r"checksum mismatch: it was changed since the run wrote it, or damaged
 
 
 def _encoder(base: str, what: str, given: Given, says: str) -> Row:
-    return Row(f"{base}, {what}", f"{EVALUATE}{base}", 6, f"encoder '.*{base}'.*{says}", given, base)
+    return Row(f"{base}, {what}", f"{EVALUATE}{base}", 6, f"{base}'?.*{says}", given, base)
 
 
 def _of_any_encoder(base: str, weights: str) -> list[Row]:

@@ -48,7 +48,7 @@ def read(folder: Path, task: Task) -> SimilarityData:
 
 def _track(task: Task, pair: str) -> tuple[str, tuple[str, str]]:
     if pair not in TRACKS:
-        raise DataError(f"task '{task.task}': pairs: SemEval-2017 has no pair '{pair}'.{nearest(pair, TRACKS)}")
+        raise DataError(f"task '{task.name}': pairs: SemEval-2017 has no pair '{pair}'.{nearest(pair, TRACKS)}")
     return TRACKS[pair]
 
 

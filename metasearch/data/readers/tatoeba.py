@@ -34,7 +34,7 @@ def read(folder: Path, task: Task) -> TranslationData:
     if absent:
         present = [language for language in task.languages if language not in absent]
         few = f": {_some(present)}" if len(present) < len(absent) else f"; without files: {_some(absent)}"
-        log.info(f"{task.task}: {len(present)} of {len(task.languages)} languages are there{few}")
+        log.info(f"{task.name}: {len(present)} of {len(task.languages)} languages are there{few}")
     return TranslationData(tuple(pairs), {name: tuple(codes) for name, codes in task.groups.items()})
 
 

@@ -138,13 +138,13 @@ def add_translations(parts: Split, task: Task, translator: Translator | None) ->
     own = len(list(rows.rows_of(train))) - len(list(rows.rows_of(kept)))
     if own and block.own is None and translator is not None:
         raise ConfigError(
-            f"task '{task.task}': translate: train has {own} rows in {', '.join(block.into)} of its own; use own: drop"
+            f"task '{task.name}': translate: train has {own} rows in {', '.join(block.into)} of its own; use own: drop"
             " to train on translations instead, or own: keep to translate only rows without one"
         )
     found = _rows(train, block, translator)
     if not found:
         what = "all have rows of their own" if block.own == "keep" else f"train has no rows in {block.source}"
-        raise DataError(f"task '{task.task}': translate: there is nothing to translate: {what}")
+        raise DataError(f"task '{task.name}': translate: there is nothing to translate: {what}")
     held = rows.held_out({"dev": parts.dev, "test": parts.test})
     added, left = rows.drop_leaked(found, held, block.overlap == "drop")
     if block.own == "keep":

@@ -234,7 +234,7 @@ def whole_report(
 ) -> str:
     """Return all stages' dev scores, the tasks' scores after each, and run facts."""
     parts = [f"# {config.recipe.recipe}", _stages(rows, config)]
-    for task in (each.task.task for each in config.evaluate):
+    for task in (each.task.name for each in config.evaluate):
         own = [row for row in rows if row["task"] == task]
         parts.append(f"## {task}\n\n{_by_group(own) or by_language(own, 'test')}")
     count = encoder.parameter_count

@@ -40,7 +40,7 @@ def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
         folds = range(folds[0])
     if not folds or folds[-1] >= known:
         has = "one fold, 0" if known == 1 else f"{known} folds, 0 to {known - 1}"
-        raise ConfigError(f"--folds {written}: task '{task.task}' has {has}; write a number ({known}) or a list (0,)")
+        raise ConfigError(f"--folds {written}: task '{task.name}' has {has}; write a number ({known}) or a list (0,)")
     return tuple(folds)
 
 

@@ -54,7 +54,7 @@ class Labels:
             return cls(labels, labels.benchmark(folds=count, name="labels") if count else None, count)
         task = labels.task
         if not isinstance(labels.data, RetrievalData) or task.folds.method != "kfold":
-            raise ConfigError(f"task '{task.task}': tune needs questions with answers, to be cut into folds")
+            raise ConfigError(f"task '{task.name}': tune needs questions with answers, to be cut into folds")
         return cls(labels.data, labels, min(folds, task.folds.k), whole=False)
 
     @property

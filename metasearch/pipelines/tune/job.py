@@ -202,13 +202,13 @@ class TuneRun(Run[TuneConfig]):
                 continue
             what = f"fold {benchmark.fold + 1} of {plan.folds}, {step}"
             found = self.workshop.score(step, benchmark, ranked, _PrefixedProgress(callback, what))
-            facts: Row = {"task": benchmark.task.task, "encoder": self.config.encoder.name, "learner": str(step)}
+            facts: Row = {"task": benchmark.task.name, "encoder": self.config.encoder.name, "learner": str(step)}
             facts |= {"rank": self.steps.index(step), "monitor": benchmark.task.monitor}
             facts |= {"fold": benchmark.fold, "split": "test", "seed": self.config.seed}
             facts |= {"data": self.labels.data.fingerprint, "weights": self.encoder.origin, "versions": versions()}
             # Before the rows, which say that the step is scored.
             label = fold_label(benchmark.fold)
-            found.questions.save(query_results_path(self.files.path, benchmark.task.task, str(step), label), facts)
+            found.questions.save(query_results_path(self.files.path, benchmark.task.name, str(step), label), facts)
             self.files.add_results({**facts, **row} for row in found.rows())
             shown = ", ".join(f"{pool} {100 * found.mean(benchmark.task.monitor, pool):.1f}" for pool in ranked)
             log.info("%s: %s %s", what, benchmark.task.monitor, shown)
