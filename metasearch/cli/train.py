@@ -47,6 +47,7 @@ def configure(
     """Return the settings of a run, with all names checked."""
     from metasearch.config.run import DataConfig
     from metasearch.config.task import require_training
+    from metasearch.pipelines.compatibility import check_links
 
     library = _settings.library(flags["include"])
     whole = library.fold(DataConfig(task=flags["task"]))
@@ -54,13 +55,14 @@ def configure(
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}")
     parsed = library.mode(mode)
-    library.arrangements(whole.task, parsed)
+    arrangements = library.arrangements(whole.task, parsed)
     flags["encoder"] = flags["encoder"] or whole.task.encoder
     keys = [each.partition("=")[0].strip() for each in assignments]
     if epochs and (same := next((key for key in keys if key in ("budget", "budget.epochs")), None)):
         raise ConfigError(f"--epochs {epochs} and --set {same} set the same value; omit one")
     changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
     chosen = library.choose_recipe(parsed, flags["encoder"], learner, recipe, changes)
+    check_links(chosen, arrangements["meta-train"][0], library.modes())
     return _settings.configure(RunConfig, flags, whole, mode=parsed, recipe=chosen)
 
 

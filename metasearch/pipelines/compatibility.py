@@ -1,13 +1,16 @@
 """Whether learner, options, loss, mode and data of a training fit together, before any weights are loaded."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from metasearch.algorithms.base import Learner
 from metasearch.algorithms.losses.base import fitting, losses_of
 from metasearch.config import registry, yaml
+from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Recipe
 from metasearch.config.run import Checkpointing
+from metasearch.config.task import Mode
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData, ScoredPair
 from metasearch.episodes.episode import TRIPLET_ROLES
@@ -35,16 +38,22 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
     check_loss(recipe, benchmark)
     if not benchmark.arrangements:
         raise ConfigError("training needs a transfer mode; load the benchmark with mode=...")
-    first = benchmark.arrangements["meta-train"][0]
-    if (links := len(first.variants)) not in learner.links:
-        wanted = " or ".join(map(str, learner.links))
-        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links; '{first}' has {links}")
+    check_links(recipe, benchmark.arrangements["meta-train"][0])
     if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
         raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
     _check_train(recipe, benchmark)
     if precision not in ("fp32", "bf16"):
         raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
     _check_order(learner, options, precision, checkpointing)
+
+
+def check_links(recipe: Recipe, first: Arrangement, modes: Sequence[Mode] = ()) -> None:
+    """Raise `ConfigError` unless a learner takes arrangements of this length; the error names the modes that fit."""
+    learner = learner_class(recipe)
+    if (links := len(first.variants)) not in learner.links:
+        wanted = " or ".join(map(str, learner.links))
+        known = f" ({', '.join(str(mode) for mode in modes if mode.links in learner.links)})" if modes else ""
+        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links{known}; '{first}' has {links}")
 
 
 def _check_order(learner: type[Learner], options: Any, precision: str, checkpointing: Checkpointing) -> None:

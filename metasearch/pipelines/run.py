@@ -225,7 +225,7 @@ def check_weights(files: RunFolder, began: RunMetadata[Any], now: Mapping[str, s
     for what, fingerprint in now.items():
         require_same_weights(f"{files.path}: its {what}", began.weights.get(what, fingerprint), fingerprint)
     # A study makes the folders of its cells before it loads an encoder.
-    files.record(began, now)
+    files.record_weights(began, now)
 
 
 def require_same_weights(what: str, before: str, now: str) -> None:

@@ -85,9 +85,9 @@ class RunFolder:
             raise RunFolderError(f"{self.path} is not a run folder: it has no {CONFIG}")
         return yaml.read_stored(self.path / CONFIG, RunMetadata[kind], resolve_names)  # type: ignore[valid-type]
 
-    def record(self, begun: RunMetadata[Config], weights: Mapping[str, str]) -> None:
+    def record_weights(self, begun: RunMetadata[Config], weights: Mapping[str, str]) -> None:
         """Record what the file lacks: weights of encoders that were unknown, and what an earlier version named."""
-        self._begin(begun.model_copy(update={"weights": {**weights, **begun.weights}}))
+        self._begin(begun.model_copy(update={"weights": {**begun.weights, **weights}}))
 
     def _begin(self, begun: RunMetadata[Any]) -> None:
         path, text = self.path / CONFIG, yaml.dump(begun.model_dump(mode="json"))

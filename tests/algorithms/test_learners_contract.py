@@ -11,7 +11,7 @@ from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 from metasearch.episodes.samplers import samplers
 from metasearch.errors import ConfigError, EncoderError
-from metasearch.pipelines.compatibility import check_fit, learner_class
+from metasearch.pipelines.compatibility import check_fit, check_links, learner_class
 from metasearch.pipelines.factory import load_encoder, make_learner
 
 LIBRARY = Library()
@@ -125,7 +125,11 @@ def test_a_learner_refuses_a_mode_of_other_links_and_names_one_that_fits():
         fitting = ", ".join(name for name in LIBRARY.names("mode") if fits(learner, name))
         with pytest.raises(ConfigError) as error:
             check_fit(recipe_of(learner, mode), benchmark, "fp32")
-        said, arrangement = str(error.value), benchmark.arrangements["meta-train"][0]
+        arrangement = benchmark.arrangements["meta-train"][0]
+        assert f"links; '{arrangement}' has {len(arrangement.variants)}" in str(error.value), mode
+        with pytest.raises(ConfigError) as error:
+            check_links(recipe_of(learner, mode), arrangement, LIBRARY.modes())
+        said = str(error.value)
         assert said.startswith(f"learner '{learner}' needs a mode of "), mode
         assert f"links ({fitting}); '{arrangement}' has {len(arrangement.variants)}" in said, mode
 
