@@ -287,3 +287,9 @@ def test_the_first_of_several_systems_is_the_baseline_and_needs_no_name(tmp_path
         found = compare(read_study([one, other]))
         assert (found.baseline.label, [each.arm.label for each in found.arms]) == (one.name, [other.name])
         assert found.missing == ()
+
+
+def test_a_file_of_scores_alone_is_named_with_what_can_be_compared(tmp_path):
+    file = run(tmp_path / "a") / "results.jsonl"
+    with pytest.raises(ConfigError, match=rf"^{file}: scores without those of each question, .*--trec-run`$"):
+        read_study([tmp_path / "a", file])
