@@ -68,7 +68,8 @@ def _opened(said: str, name: str) -> nn.Module:
 def saveable(module: Any) -> Any:
     """Return a module, or for a `Dense` with another library's activation a copy with torch's own where it is the same.
 
-    `EncoderError` for an activation with settings, such as a slope, which sentence-transformers does not save.
+    `EncoderError` for an activation with settings, such as a slope, which sentence-transformers does not save, or with
+    weights in a class of transformers, which it cannot open.
     """
     if not isinstance(module, Dense):
         return module
@@ -78,7 +79,7 @@ def saveable(module: Any) -> Any:
         return module
     twin = next((twin for twin in _TWINS if _same(twin, activation)), None)
     if twin is None:
-        if _same(own, activation):
+        if _same(own, activation) and not (path.startswith(_TRANSFORMERS) and activation.state_dict()):
             return module
         says = " ".join(str(activation).split())
         raise EncoderError(

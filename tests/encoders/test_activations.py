@@ -100,6 +100,11 @@ def test_an_activation_whose_settings_would_not_be_saved_is_refused(name):
         Encoder(model(SETTINGS[name]))
 
 
+def test_weights_of_an_activation_that_is_opened_as_another_are_refused():
+    with pytest.raises(EncoderError, match="has the activation XIELUActivation"):
+        saveable(Dense(2, 2, activation_function=ACT2FN["xielu"]))
+
+
 @given(slope=st.floats(0, 1))
 def test_a_slope_is_saved_or_refused(slope):
     """Of the class alone, the slope is 0.01."""

@@ -7,7 +7,6 @@ from typing import Any
 from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.main_table import complete, over_languages
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.statistics.folds import TrainingInterval
 from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import FEW_ARTICLES, ArmComparison, Comparison, Difference
@@ -174,7 +173,7 @@ def _both(each: ArmComparison | Difference) -> tuple[Cell, ...]:
     return *_ends(each.training), *_ends(each.interval)
 
 
-def _ends(interval: Interval | TrainingInterval | None) -> tuple[Cell, Cell]:
+def _ends(interval: Interval | None) -> tuple[Cell, Cell]:
     if interval is None:
         return Cell(text="–"), Cell(text="–")
     low, high = (Cell(text="undefined") if end is None else _signed(end) for end in (interval.low, interval.high))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.table import Table
-from metasearch.evaluation.statistics.folds import TrainingInterval
 from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.study.compare import Comparison
 from metasearch.evaluation.study.study import ScoreSelection, Study
@@ -41,7 +40,7 @@ class Row:
 
     label: str
     value: float
-    intervals: tuple[Interval | TrainingInterval | None, ...]
+    intervals: tuple[Interval | None, ...]
     text: str = ""
 
 

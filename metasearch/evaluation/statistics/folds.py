@@ -16,38 +16,33 @@ Folds share training articles, which may make their means correlate. That is not
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import special
 
+from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.statistics.paired import student, without_rounding
 
 Over = Literal["folds", "questions", "seeds and questions", "folds and seeds"]
 
 
 @dataclass(frozen=True)
-class TrainingInterval:
+class TrainingInterval(Interval):
     """A difference's interval over what training and testing again would change.
 
     Attributes:
-        p: two-sided, of the same t.
+        p: two-sided, of the same t; like the ends None where equal differences other than 0 show no variance.
         se: standard error of the difference.
         df: degrees of freedom; Satterthwaite's (1946) where two variances are added, for information only.
         over: what would change; for one fold its seeds and questions, which says nothing about other folds, and for two
             models that are trained on no fold only the questions.
     """
 
-    low: float
-    high: float
-    p: float
+    p: float | None
     se: float
     df: float
     over: Over
-
-    def excludes(self, value: float) -> bool:
-        """Return whether a value is outside."""
-        return not self.low <= value <= self.high
 
 
 @dataclass(frozen=True)
@@ -95,8 +90,9 @@ def training_interval(
     if len(folds) > 1:
         over: Over = "folds" if trained else "questions"
         test = student(means, largest, level)
-        known: tuple[Any, Any, Any] = test.low, test.high, test.p  # two or more pairs have them
-        return TrainingInterval(*known, (test.sd or 0.0) / len(folds) ** 0.5, len(folds) - 1, over)
+        if not test.sd and value:
+            return TrainingInterval(None, None, None, 0.0, len(folds) - 1, over)
+        return TrainingInterval(test.low, test.high, test.p, (test.sd or 0.0) / len(folds) ** 0.5, len(folds) - 1, over)
     (fold,) = folds
     if not parts and len(fold.seeds) > 1:
         parts = [_of_mean(fold.seeds)]
@@ -125,6 +121,8 @@ def _added(value: float, parts: Sequence[tuple[float, float]], level: float, ove
 
     spread = sum(part**2 / max(df, 1) for part, df in parts)
     df = variance**2 / spread if spread else float(parts[0][1])
+    if not variance and value:
+        return TrainingInterval(None, None, None, 0.0, df, over)
     return TrainingInterval(value - reach(level), value + reach(level), _p(abs(value), reach), se, df, over)
 
 

@@ -21,6 +21,8 @@ from metasearch.errors import ConfigError
 Array = NDArray[np.float64]
 
 LEVEL = 0.95
+_ROUNDING = 1e-13
+"""Share of a figure up to which its standard error is rounding."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,13 @@ class Spread:
     df: Array
 
     def intervals(self, values: Array, level: float = LEVEL) -> list[Interval]:
-        """Return the t interval of each figure, given the figures `(K,)`."""
-        reach = special.stdtrit(self.df, (1 + level) / 2) * np.sqrt(self.variance)
+        """Return the t interval of each figure, given the figures `(K,)`; undefined where groups show no variance.
+
+        Figures of 0 in all groups have an interval of length 0: two arms that are equal on each group.
+        """
+        errors = np.sqrt(self.variance)
+        errors = np.where((errors <= _ROUNDING * np.abs(values)) & (values != 0), np.nan, errors)
+        reach = special.stdtrit(self.df, (1 + level) / 2) * errors
         ends = zip((values - reach).tolist(), (values + reach).tolist(), strict=True)
         return [Interval(low, high) if np.isfinite(high - low) else Interval(None, None) for low, high in ends]
 

@@ -1,5 +1,6 @@
 """The paired t-test with its interval, and Holm's correction of several tests."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -36,7 +37,7 @@ class PairedTest:
         mean: mean of the differences.
         sd: sample standard deviation of the differences (ddof 1).
         t: mean / (sd / √n); None where sd is 0.
-        p: two-sided p-value. If all differences are equal: 1 if they are 0, else 0.
+        p: two-sided p-value, above 0. If all differences are equal: 1 if they are 0, else None.
         low: lower end of the mean's t interval.
         high: upper end, likewise.
     """
@@ -94,14 +95,15 @@ def _untested(n: int, mean: float, largest: float) -> PairedTest:
     """Return a test of one difference, or of equal ones."""
     if n < 2:
         return PairedTest(n, mean)
-    return PairedTest(n, mean, 0.0, None, 1.0 if abs(mean) <= _EQUAL * largest else 0.0, mean, mean)
+    return PairedTest(n, mean, 0.0, None, 1.0 if abs(mean) <= _EQUAL * largest else None, mean, mean)
 
 
 def _student(n: int, mean: float, se: float, df: float, level: float) -> PairedTest:
     t = mean / se
     # `stdtr` is the distribution function of Student's t, `stdtrit` its inverse.
     reach = float(special.stdtrit(df, (1 + level) / 2)) * se
-    return PairedTest(n, mean, se * n**0.5, t, 2 * float(special.stdtr(df, -abs(t))), mean - reach, mean + reach)
+    p = max(2 * float(special.stdtr(df, -abs(t))), sys.float_info.min)  # which is too small for a float at times
+    return PairedTest(n, mean, se * n**0.5, t, p, mean - reach, mean + reach)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

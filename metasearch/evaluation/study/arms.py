@@ -147,6 +147,6 @@ def _differences(hashes: Sequence[str], known: Mapping[str, Settings]) -> dict[s
 
 
 def _shown(value: str) -> str:
-    """Return a setting as a label has it: a list without brackets, and `none` for nothing."""
-    items = json.loads(value) if value.startswith("[") and value.endswith("]") else [value]
+    """Return a setting as a label has it: a list without brackets, `none` for nothing, an empty text in quotes."""
+    items = json.loads(value) if value.startswith("[") and value.endswith("]") else [value or "''"]
     return ",".join(map(str, items)) or "none"

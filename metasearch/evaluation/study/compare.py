@@ -38,7 +38,7 @@ class Tested:
     training: TrainingInterval | None
 
     @property
-    def main(self) -> Interval | TrainingInterval:
+    def main(self) -> Interval:
         """The interval over training again, or for fixed models where nothing was trained twice."""
         return self.training or self.interval
 
@@ -193,7 +193,7 @@ def _pairings(study: Study, baseline: Arm | None, selection: ScoreSelection) -> 
     pairings, failed = [], []
     for arm in study.arms:
         against = study.baseline_of(arm) if baseline is None else baseline
-        if against is None and arm.made_once:
+        if against is None and arm.made_once and sum(each.zero_shot for each in study.arms) > 1:
             failed.append(f"{arm.label}: several encoders could be its baseline; name one with --baseline.")
         if against in (None, arm):
             continue

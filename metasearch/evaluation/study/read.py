@@ -6,6 +6,7 @@ A *study* is a folder with `study.yaml` and a run folder for each of its cells i
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,11 @@ def read_study(
             # By resolved path: a run that is named alone and within its study counts once.
             runs.setdefault(run.path.resolve(), run)
         missing += unfinished
+    if scores_alone := next(filter(_holds_json, files), None):
+        raise ConfigError(
+            f"{scores_alone}: scores without those of each question, as `metasearch evaluate -o` writes them; name a "
+            "run folder or study, or a ranking of `metasearch evaluate --trec-run`"
+        )
     if files and data is None:
         raise ConfigError(f"{files[0]}: a TREC run file does not name its task; add --task")
     runs |= {run.path.resolve(): run for run in (read_trec_runs(files, data) if data and files else ())}
@@ -169,6 +175,12 @@ def read_study(
         runs=tuple(runs.values()),
         missing=tuple(missing),
     )
+
+
+def _holds_json(path: Path) -> bool:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(1) == b"{"
+    return False  # its reader says why
 
 
 def _label_paths(paths: Sequence[Path]) -> dict[Path, str]:

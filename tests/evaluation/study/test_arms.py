@@ -127,6 +127,8 @@ def test_a_setting_that_differs_is_named_with_its_values():
     assert labels(*arms, known=known) == ["maml, outer.lr=3e-4", "maml, outer.lr=1e-4"]
     trimmed, known = settled(CONFIG | {"trim": []}, CONFIG | {"trim": ["de", "ar"]})
     assert labels(*trimmed, known=known) == ["maml, trim=none", "maml, trim=ar,de"]
+    unset, known = settled(CONFIG, CONFIG | {"prompts": {"question": ""}})
+    assert labels(*unset, known=known) == ["maml, prompts.question=none", "maml, prompts.question=''"]
 
 
 arms = st.builds(

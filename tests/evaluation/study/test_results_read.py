@@ -279,3 +279,17 @@ def test_two_cells_of_a_study_that_are_the_same_are_refused(tmp_path):
     folder = study(tmp_path / "s", {"one": Made(learner="maml"), "two": Made(learner="maml")}, folds=(0,))
     paths = [folder / "cells" / name / "fold-0-seed-0" for name in ("one", "two")]
     assert message(ConfigError, folder) == f"{paths[0]} and {paths[1]} are both maml, fold 0, seed 0"
+
+
+def test_the_first_of_several_systems_is_the_baseline_and_needs_no_name(tmp_path):
+    paths = [elsewhere(run(tmp_path / name, Made(0.9, learner=name))) for name in ("bm25", "student")]
+    for one, other in (paths, paths[::-1]):
+        found = compare(read_study([one, other]))
+        assert (found.baseline.label, [each.arm.label for each in found.arms]) == (one.name, [other.name])
+        assert found.missing == ()
+
+
+def test_a_file_of_scores_alone_is_named_with_what_can_be_compared(tmp_path):
+    file = run(tmp_path / "a") / "results.jsonl"
+    with pytest.raises(ConfigError, match=rf"^{file}: scores without those of each question, .*--trec-run`$"):
+        read_study([tmp_path / "a", file])

@@ -73,3 +73,16 @@ def test_differences_of_rounding_are_no_evidence_however_large_the_scores(score,
     found = training_interval(made, 0.95, shared)
     assert found.p == 1.0
     assert not found.excludes(0.0)
+
+
+@given(
+    st.sampled_from([0.25, -0.1, 0.3 - 0.2]),
+    st.integers(2, 5),
+    st.sampled_from([{}, {"shared": [(0.3, 0.3)]}, {"trained": False}]),
+    st.booleans(),
+)
+def test_equal_differences_show_no_variance_and_have_no_interval(value, count, options, one_fold):
+    made = [FoldDifference((value,) * count, 0.0, 5)] if one_fold else folds(*[(value,)] * count)
+    found = training_interval(made, 0.95, **options)
+    assert (found.low, found.high, found.p) == (None, None, None)
+    assert not found.excludes(0.0)

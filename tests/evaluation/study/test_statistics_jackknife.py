@@ -32,6 +32,15 @@ def test_groups_of_equal_size_have_students_interval_of_their_means(means, size)
     assert (found.low, found.high) == pytest.approx(expected)
 
 
+@given(st.sampled_from([0.1, -0.3, 1.0]), st.lists(st.integers(1, 4), min_size=2, max_size=6))
+def test_groups_that_are_equal_show_no_variance_and_have_no_interval_unless_they_are_0(value, sizes):
+    for each, expected in ((value, (None, None)), (0.0, (0.0, 0.0))):
+        one = stratum([[each] * size for size in sizes])
+        (found,) = spread([one]).intervals(one.values)
+        assert (found.low, found.high) == expected
+        assert not found.excludes(0.0)
+
+
 @given(grouped)
 def test_variance_and_degrees_of_freedom_are_those_of_the_matrices_written_out(groups):
     """CR3 as a quadratic form y'By of N independent values: the trace of B, and twice that of B² (Bell & McCaffrey)."""
