@@ -27,17 +27,18 @@ if TYPE_CHECKING:
     from metasearch.data.benchmark import Benchmark, load_benchmark
     from metasearch.data.records import RetrievalData
     from metasearch.encoders.encoder import Encoder
+    from metasearch.encoders.load import load_encoder
     from metasearch.errors import MetasearchError
     from metasearch.evaluation.evaluate import evaluate
     from metasearch.evaluation.study.compare import compare
     from metasearch.evaluation.study.read import read_study
     from metasearch.pipelines.distill.job import begin as distill
-    from metasearch.pipelines.factory import fit, load_encoder, make_learner
+    from metasearch.pipelines.factory import fit, make_learner
     from metasearch.pipelines.meta_train import meta_train
     from metasearch.pipelines.neutral import neutralise
-    from metasearch.pipelines.search import index_documents, open_searcher
     from metasearch.pipelines.study.runner import begin as crossval
     from metasearch.pipelines.tune.job import tune
+    from metasearch.retrieval.indexes import index_documents, open_searcher
 
 _HOME = {  # module, and the name there where it is another one; with a colon alone the module
     "Benchmark": "data.benchmark",
@@ -53,17 +54,17 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
     "distill": "pipelines.distill.job:begin",
     "evaluate": "evaluation.evaluate",
     "fit": "pipelines.factory",
-    "index_documents": "pipelines.search",
+    "index_documents": "retrieval.indexes",
     "load_benchmark": "data.benchmark",
     "load_distillation": "config.library",
-    "load_encoder": "pipelines.factory",
+    "load_encoder": "encoders.load",
     "load_recipe": "config.library",
     "make_learner": "pipelines.factory",
     "losses": "algorithms.losses:",
     "make_student": "compress.student",
     "meta_train": "pipelines.meta_train",
     "neutralise": "pipelines.neutral",
-    "open_searcher": "pipelines.search",
+    "open_searcher": "retrieval.indexes",
     "read_study": "evaluation.study.read",
     "tune": "pipelines.tune.job",
 }

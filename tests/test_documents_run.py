@@ -18,9 +18,9 @@ from metasearch.cli import main
 from metasearch.config.compress import Form
 from metasearch.config.library import Library, shipped
 from metasearch.config.recipe import MaxLength
+from metasearch.encoders.load import load_encoder
 from metasearch.pipelines.export import export
-from metasearch.pipelines.factory import load_encoder
-from metasearch.pipelines.search import index_documents
+from metasearch.retrieval.indexes import index_documents
 
 PYTHON = [(document, text) for document in DOCUMENTS for text in blocks(document, "python")]
 """Blocks that run by themselves; those of CONTRIBUTING are files of its worked examples."""

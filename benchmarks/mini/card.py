@@ -11,8 +11,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from benchmarks.mini.corpus_lines import read_lines
 from metasearch.config import yaml
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import DataError, nearest
-from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, markdown
 from metasearch.runs.rows import MEAN
 

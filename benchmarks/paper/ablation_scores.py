@@ -12,11 +12,11 @@ from benchmarks.paper.ablation_arms import INCLUDE, TESTS, Test
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import packed
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import DataError
 from metasearch.evaluation.statistics.jackknife import Interval, Stratum, spread
 from metasearch.evaluation.statistics.paired import subtract
 from metasearch.evaluation.study.paired import omitted
-from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path

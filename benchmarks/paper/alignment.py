@@ -30,11 +30,11 @@ from benchmarks.common.rows import Row, append_new_rows, read_rows
 from benchmarks.paper.alignment_cells import PARTS, ROWS, Cell, cells, key_of, projection_cells
 from benchmarks.paper.frozen_encoder import frozen_encoder
 from metasearch.data.benchmark import Benchmark
+from metasearch.encoders.device import device_of
 from metasearch.errors import Interrupted
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.versions import versions
-from metasearch.training.hardware import device_of
 
 
 class Curve(Callback):

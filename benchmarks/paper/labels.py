@@ -27,7 +27,7 @@ from metasearch.config import yaml
 from metasearch.config.library import Library
 from metasearch.config.measure import REORDERED
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
-from metasearch.pipelines.factory import load_encoder
+from metasearch.encoders.load import load_encoder
 from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "labels.jsonl"

@@ -26,9 +26,9 @@ from benchmarks.paper import cells, strong_tables
 from benchmarks.paper.study_rows import first_before
 from metasearch.config.measure import REORDERED
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.arms import digest
-from metasearch.pipelines.factory import load_encoder
 
 CELLS, ARM_ROWS = RESULTS / "strong_encoder.jsonl", RESULTS / "main_table.jsonl"
 ARMS = (

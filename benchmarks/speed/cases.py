@@ -19,7 +19,7 @@ from metasearch.config.library import load_distillation
 from metasearch.config.recipe import MaxLength
 from metasearch.config.seeding import stream
 from metasearch.encoders.encoder import Encoder
-from metasearch.pipelines.factory import load_encoder
+from metasearch.encoders.load import load_encoder
 
 STEPS_OF_A_ROUND = 4
 """Of distillation."""

@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.common.clock import Seconds, clock
 from metasearch.data.records import Data, TranslationData
-from metasearch.pipelines.factory import load_encoder
+from metasearch.encoders.load import load_encoder
 
 SENTENCES = 2000
 BATCH = 64

@@ -27,9 +27,9 @@ from metasearch.config.compress import Form
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.pipelines.export import export
-from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.markdown import markdown, percent
 from metasearch.runs.rows import MEAN
 

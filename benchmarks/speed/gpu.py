@@ -27,9 +27,9 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows
 from benchmarks.speed.race import WAYS, Job, Runner
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of
+from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
-from metasearch.pipelines.factory import device_of
 from metasearch.runs.markdown import markdown
 
 SHOWN = ("case", "way", "seconds", "times", "memory_mib")

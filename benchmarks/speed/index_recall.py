@@ -25,10 +25,10 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.documents.passage import Passage
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import estimate
 from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.retrieval import average_precision
-from metasearch.pipelines.factory import load_encoder
 from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile
 from metasearch.retrieval.index.bm25 import fuse
 from metasearch.retrieval.index.local import LocalStore

@@ -23,10 +23,11 @@ from metasearch.config.library import load_recipe
 from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.loader_log import quiet
 from metasearch.episodes.episode import Episode
 from metasearch.episodes.samplers import samplers
-from metasearch.pipelines.factory import load_encoder, resolved
+from metasearch.pipelines.factory import resolved
 
 SPECIAL = 4
 """The first ids, `<s>`, `<pad>`, `</s>` and `<unk>`, stay where they are."""

@@ -50,12 +50,13 @@ def command(
     chosen = asked.model_copy(update={"trim": tuple(text_files(asked.trim)), "texts": tuple(text_files(asked.texts))})
 
     from metasearch.compress.sizes import RULE
-    from metasearch.pipelines import compress, factory
+    from metasearch.encoders.load import load_encoder
+    from metasearch.pipelines import compress
 
     if sizes_only and (config := compress.bare_config(encoder)) is not None:
         sizes = compress.forecast(config, chosen)
     else:
-        loaded = factory.load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
+        loaded = load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
         sizes = compress.compress(loaded, chosen, output)
     before, after = (each.rows() for each in sizes)
     tree = {"student": output and str(output), "before": before, "after": after, "rule": RULE}

@@ -43,11 +43,11 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
 
     from metasearch.cli._progress import ProgressBar
     from metasearch.data.benchmark import load_benchmark
-    from metasearch.pipelines import factory
+    from metasearch.encoders.load import load_encoder
     from metasearch.pipelines.export import export
 
     benchmark = load_benchmark(task, **where) if task else None
-    loaded = factory.load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
+    loaded = load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
     with ProgressBar("export") as bar:
         done = export(loaded, asked, output, benchmark, bar)
     print_result(as_json, done.tree(), done.report())

@@ -50,7 +50,7 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
       metasearch index help-pages -o help.index --vectors help.parquet
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.pipelines.search import index_documents
+    from metasearch.retrieval.indexes import index_documents
 
     settings = _options.given(IndexSettings, asked)
     own = {_options.parameter_name(*setting) for setting in _options.settings_in(IndexSettings)} | {"prompt"}

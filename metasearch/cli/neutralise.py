@@ -59,13 +59,13 @@ def command(
     benchmarks = {name: load_benchmark(name, **where) for name in names}
 
     from metasearch.cli._progress import ProgressBar
-    from metasearch.pipelines import factory
+    from metasearch.encoders.load import load_encoder
     from metasearch.pipelines.neutral import describe_effect, neutralise_encoder, train_texts
 
     read = train_texts(benchmarks[task], settings) if task else read_tagged(texts, settings.texts, settings.languages)
     scored = [benchmarks[name] for name in tasks or given]
     length = scored[0].task.max_length if scored else None
-    loaded = factory.load_encoder(encoder, length, device=device, trust_remote_code=trust_remote_code)
+    loaded = load_encoder(encoder, length, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("neutralise") as bar:
         effect = neutralise_encoder(loaded, read, settings, output, scored, bar)
     print_result(as_json, {"model": str(output), **effect}, f"{describe_effect(effect)}\nmodel: {output}")

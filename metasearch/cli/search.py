@@ -64,7 +64,7 @@ def command(
     if not reranking.model:
         reject_unused_options("rerank_top", why="nothing is reranked; add --rerank MODEL")
 
-    from metasearch.pipelines.search import open_searcher
+    from metasearch.retrieval.indexes import open_searcher
 
     searcher = open_searcher(index, device, encoder, trust_remote_code, reranking.model)
     for queries in [given] if given else _read_queries():

@@ -47,7 +47,7 @@ def command(index: str, encoder: str | None, device: Any, trust_remote_code: boo
             click.echo(f"metasearch: {address}: everyone who can reach it can search: no --token-file", err=True)
         click.echo(f"loading {index}", err=True)
 
-        from metasearch.pipelines.search import open_searcher
+        from metasearch.retrieval.indexes import open_searcher
         from metasearch.retrieval.server.service import Service
 
         searcher = open_searcher(index, device, encoder, trust_remote_code, settings.rerank.model)

@@ -38,7 +38,7 @@ def command(
     files = text_files(texts)
 
     from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
-    from metasearch.pipelines.factory import load_encoder
+    from metasearch.encoders.load import load_encoder
 
     old = load_encoder(encoder, seed=seed, trust_remote_code=trust_remote_code)
     made = with_vocabulary(old, train_tokenizer(read_texts(files), size, lowercase), seed)

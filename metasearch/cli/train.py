@@ -102,7 +102,7 @@ def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **f
         results.append(TrainRun(config, folder / learner).execute(ProgressBar))
     show(side_by_side(folder, results), as_json)
     if library.task(task).kind == "retrieval":
-        from metasearch.pipelines.search import index_articles
+        from metasearch.pipelines.demo import index_articles
 
         # Not loaded before: a run that fails has no use for it.
         with ProgressBar("index") as bar:

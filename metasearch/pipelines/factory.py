@@ -5,23 +5,20 @@ With `metasearch.data.benchmark` this is the Python interface; the other jobs ma
 
 import logging
 from functools import partial
-from typing import Any, get_args
 
 from metasearch.algorithms.base import Learner
 from metasearch.algorithms.losses.base import Loss as SetLoss
 from metasearch.algorithms.losses.base import losses_of, warn_of_unused
 from metasearch.compress.trimming import trim
-from metasearch.config import registry
 from metasearch.config.languages import spelling_of
-from metasearch.config.recipe import Loss, MaxLength, Recipe, Role
+from metasearch.config.recipe import Loss, Recipe
 from metasearch.config.run import WHOLE_TASK, Checkpointing, Device, EncoderConfig, Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
-from metasearch.encoders.open import open_checkpoint
-from metasearch.encoders.prompts import replace_prompts
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.episodes.samplers import needs_vectors, samplers
 from metasearch.errors import require_known
@@ -31,50 +28,11 @@ from metasearch.pipelines.neutral import require_map
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
-from metasearch.training.hardware import device_of
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Outcome, Trainer, log_memory
 
 log = logging.getLogger(__name__)
-
-
-def load_encoder(
-    encoder: EncoderConfig | str,
-    max_length: MaxLength | None = None,
-    identify: bool = False,
-    *,
-    device: Device = "auto",
-    seed: int = 0,
-    **settings: Any,
-) -> Encoder:
-    """Return an encoder by built-in name, local folder or hub name.
-
-    Args:
-        encoder: its settings, or its name, such as `tiny`, `runs/my-run/model` or a hub name.
-        max_length: longest inputs in tokens, as a task declares them; by default those that it was saved with.
-        identify: take the fingerprint of the checkpoint, with its own prompts, as `origin`.
-        device: device to run on; `auto` takes a GPU if there is one.
-        seed: random seed of the weights of a built-in encoder that is made from one.
-        **settings: further settings of the `EncoderConfig`, such as `trust_remote_code=True`.
-
-    Raises:
-        EncoderError: it cannot be found or loaded.
-        ConfigError: there is no such device.
-    """
-    ref = EncoderConfig.of(encoder, **settings)
-    target = device_of(device)
-    # A built-in name wins over a folder that is called the same; `./NAME` is the folder.
-    if ref.name in registry.names("encoders"):
-        loaded: Encoder = registry.load("encoders", ref.name).build(max_length, seed)
-    else:
-        loaded = open_checkpoint(ref.name, max_length, ref.trust_remote_code)
-    if identify:
-        loaded.origin = loaded.fingerprint
-    replace_prompts(loaded.model, ref.prompts)
-    for role in get_args(Role):  # one that cannot be pooled is refused before anything is begun
-        loaded.prompt(role)
-    return loaded.to(target)
 
 
 def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Device = "auto", seed: int = 0) -> Encoder:

@@ -17,12 +17,12 @@ from metasearch.config.run import EncoderConfig
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.fingerprint import settings_text
 from metasearch.encoders.inputs import input_of
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.prompts import written_out
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.io import atomic_write
 from metasearch.io.output import claim, whole
 from metasearch.pipelines.cards import merged_card
-from metasearch.pipelines.factory import load_encoder
 from metasearch.pipelines.publish import CARD
 from metasearch.runs.markdown import markdown
 

@@ -11,11 +11,11 @@ from metasearch.config.languages import spelling_of
 from metasearch.config.run import MineConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.protocols import report_progress
 from metasearch.episodes.episode import Embed
 from metasearch.episodes.triplets import NearestCandidates
 from metasearch.errors import ConfigError, DataError, require_known
-from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.callbacks import SILENT, Callback
 
 log = logging.getLogger(__name__)

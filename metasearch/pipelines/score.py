@@ -12,7 +12,9 @@ from metasearch.config.measure import MULTILINGUAL
 from metasearch.config.run import EvaluateConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, build
 from metasearch.encoders.cross_encoder import open_reranker
+from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.read import find_study
 from metasearch.evaluation.study.trec_runs import write_ranking
@@ -23,7 +25,7 @@ from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.callbacks import SILENT, Callback, OpenCallback
 from metasearch.runs.markdown import by_language
 from metasearch.runs.torchrun_env import require_alone
-from metasearch.training.hardware import device_of, used
+from metasearch.training.hardware import used
 
 
 class ScoreRun(Run[ScoreConfig]):
@@ -98,7 +100,7 @@ def _load_encoder(config: EvaluateConfig, benchmark: Benchmark) -> Encoder | Onn
     """Return the encoder, or one that runs an exported graph, with the lengths of the task."""
     ref, device, precision = config.encoder, config.compute.device, config.compute.precision
     if ref.name in registry.names("encoders") or not is_exported(Path(ref.name)):
-        return factory.load_encoder(ref, benchmark.task.max_length, identify=True, device=device)
+        return load_encoder(ref, benchmark.task.max_length, identify=True, device=device)
     if device not in ("auto", "cpu"):
         raise ConfigError(f"--device {device}: {ref.name} is an export to ONNX, which runs on the CPU")
     if precision != "fp32":

@@ -14,6 +14,7 @@ from metasearch.data.benchmark import Benchmark, build, on_folds
 from metasearch.data.folds import Split
 from metasearch.data.records import RetrievalData, SimilarityData, grouped
 from metasearch.data.translate.train import described
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.open import check_name
 from metasearch.episodes.samplers import check_sizes, samplers
 from metasearch.errors import ConfigError, DataError
@@ -33,7 +34,7 @@ def validate(library: Library, ref: DataConfig) -> Iterator[str]:
     yield f"data: {benchmark.data.describe()} (fingerprint {benchmark.data.fingerprint})"
     if declared.evaluation_only:
         yield f"folds: none; all of it is test, {benchmark.split.test.describe()}"
-        encoder = factory.load_encoder("tiny", declared.max_length, device="cpu")
+        encoder = load_encoder("tiny", declared.max_length, device="cpu")
         mean = evaluate(encoder, benchmark.data, benchmark.measures).mean(declared.monitor)
         yield f"scores: {declared.monitor} {100 * mean:.2f} by the untrained tiny encoder"
         return
@@ -57,7 +58,7 @@ def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split]) -> I
     modes = [mode for mode in library.modes() if mode.arrangements(declared)]
     if not modes:
         raise ConfigError(f"task '{declared.name}' has no arrangement for any mode; see `metasearch ls modes`")
-    encoder = factory.load_encoder("tiny", declared.max_length, device="cpu")
+    encoder = load_encoder("tiny", declared.max_length, device="cpu")
     changes = ("budget.meta_valid=0",) if benchmark.only_translated else ()
     for mode in modes:
         recipe = library.choose_recipe(mode, declared.encoder, None, None, changes)

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from metasearch.errors import ConfigError
 from metasearch.runs.torchrun_env import rank
 from metasearch.runs.versions import cores, processor
 
@@ -51,29 +50,3 @@ def peak_memory() -> int:
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # In bytes on macOS, in KiB on Linux.
     return held if sys.platform == "darwin" else 1024 * held
-
-
-def device_of(name: str) -> torch.device:
-    """Return a device by name, `auto` for the best one; several processes have a GPU each.
-
-    `ConfigError` if it is not available, or not for this process.
-    """
-    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
-    if not available.get(name):
-        raise ConfigError(
-            f"--device {name}: not available; available: {', '.join(k for k, v in available.items() if v)}"
-        )
-    own = rank()
-    if own.count == 1 or name == "cpu":
-        return torch.device(name)
-    if name == "mps":
-        raise ConfigError("--device mps: supports one process; use --device cpu for several")
-    if own.local >= (there := torch.cuda.device_count()):
-        raise ConfigError(
-            f"--device cuda: process {own.local} of this machine has no GPU; there are {there}. Start torchrun with "
-            f"--nproc-per-node {there} at most, or take --device cpu"
-        )
-    torch.cuda.set_device(own.local)
-    return torch.device("cuda", own.local)

@@ -12,8 +12,9 @@ from metasearch.config.base import FrozenConfig
 from metasearch.config.library import load_recipe
 from metasearch.config.recipe import Loss
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.load import load_encoder
 from metasearch.episodes.samplers import samplers
-from metasearch.pipelines.factory import load_encoder, make_learner
+from metasearch.pipelines.factory import make_learner
 from metasearch.training.outer_gradients import OuterGradients
 
 SMALL = ["episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "options.inner_steps=2", "options.inner_lr=0.1"]

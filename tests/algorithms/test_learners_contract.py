@@ -9,10 +9,11 @@ import torch
 from metasearch.config import registry
 from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.load import load_encoder
 from metasearch.episodes.samplers import samplers
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.pipelines.compatibility import check_fit, learner_class
-from metasearch.pipelines.factory import load_encoder, make_learner
+from metasearch.pipelines.factory import make_learner
 
 LIBRARY = Library()
 TASKS = ["demo", "demo-sts"]

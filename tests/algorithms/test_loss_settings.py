@@ -13,6 +13,7 @@ from metasearch.config import registry, yaml
 from metasearch.config.library import load_recipe
 from metasearch.config.recipe import Loss, Recipe
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
 from metasearch.pipelines import factory
 from metasearch.training.trainer import Trainer
@@ -79,7 +80,7 @@ def test_it_is_named_when_training_begins_with_random_negatives(monkeypatch, cap
     monkeypatch.setattr(Trainer, "fit", lambda trainer, resume: None)
     changes = ["loss.name=infonce", "loss.margin=0.5", "episodes.negatives=random"]
     recipe = load_recipe("fine-tune-tiny", changes)
-    learner = factory.make_learner(recipe, factory.load_encoder("tiny", device="cpu"))
+    learner = factory.make_learner(recipe, load_encoder("tiny", device="cpu"))
 
     factory.fit(learner, load_benchmark("demo", "trans"), recipe)
 

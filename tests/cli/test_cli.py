@@ -59,7 +59,7 @@ def test_plain_sentence_transformers_loads_the_model_and_scores_the_same(trained
     folder, _ = trained
     texts = ["Πόσες χορδές έχει το βιολί;", "นาฬิกา", "hello", "مرحبا بالعالم"]
     plain = SentenceTransformer(str(folder / "model"), device="cpu").encode(texts)
-    from metasearch.pipelines.factory import load_encoder
+    from metasearch.encoders.load import load_encoder
 
     np.testing.assert_allclose(plain, load_encoder(str(folder / "model")).encode(texts, "candidate"), atol=1e-6)
     scores = json.loads(metasearch("evaluate", "--encoder", folder / "model", "--json").stdout)["results"]

@@ -25,8 +25,8 @@ from metasearch.compress.student import make_static
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.library import Library
 from metasearch.encoders.builtin import tiny
+from metasearch.encoders.load import load_encoder
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines.factory import load_encoder
 from metasearch.runs.folder import RunFolder
 
 

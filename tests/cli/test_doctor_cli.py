@@ -12,11 +12,11 @@ from helpers.configs import SHORT_RUN, nested, through
 from helpers.crossval import FLAGS, TUNED, inline
 from helpers.crossval import run as crossval
 from metasearch.config.run import ScoreConfig
-from metasearch.pipelines.factory import load_encoder
+from metasearch.encoders.load import load_encoder
 from metasearch.pipelines.score import ScoreRun
-from metasearch.pipelines.search import index_documents
 from metasearch.pipelines.train import TrainRun
 from metasearch.retrieval.index.writer import IndexWriter
+from metasearch.retrieval.indexes import index_documents
 from metasearch.runs.callbacks import Callback
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from helpers.commands import metasearch
-from metasearch.pipelines import factory
+from metasearch.encoders.load import load_encoder
+from metasearch.retrieval import indexes
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
 
@@ -41,8 +42,8 @@ def hits(output):
 @pytest.mark.slow
 def test_a_collection_is_searched_as_its_folder_is(run, tmp_path, monkeypatch):
     index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", ADDRESS, "--expand"]
-    loads, load = [], factory.load_encoder
-    monkeypatch.setattr(factory, "load_encoder", lambda *args, **keys: loads.append(args) or load(*args, **keys))
+    loads, load = [], load_encoder
+    monkeypatch.setattr(indexes, "load_encoder", lambda *args, **keys: loads.append(args) or load(*args, **keys))
     assert "copied: 4 passages sent, 0 deleted" in run(*index)
     assert loads == [("tiny",)]
     for options in ([], ["--balance"], ["--hybrid"], ["--expand", "--language", "de"]):

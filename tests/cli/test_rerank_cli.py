@@ -7,7 +7,7 @@ import pytest
 from helpers.commands import metasearch
 from helpers.cross_encoders import write_cross_encoder
 from helpers.serving import running
-from metasearch.pipelines.search import index_documents, open_searcher
+from metasearch.retrieval.indexes import index_documents, open_searcher
 
 QUERY = "where is the key"
 TEXTS = {"en": ["the key is under the mat", "a house by night", "old houses and keys"], "de": ["near the house"]}

@@ -9,8 +9,8 @@ from helpers.declarations import problems
 from helpers.stages import LIBRARY, SMALL, STAGES
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
+from metasearch.encoders.load import load_encoder
 from metasearch.pipelines.distill.models import RoleEncoders
-from metasearch.pipelines.factory import load_encoder
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from metasearch.cli import main
 from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import RetrievalData
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, DataError, HubError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.pipelines.factory import load_encoder
 
 EN, DE = ["The keeper lives in a house by the sea.", "Bees dance."], ["Der Wärter wohnt am Meer.", "Bienen tanzen."]
 

@@ -10,10 +10,10 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize,
 
 from helpers.backbones import HIDDEN, LENGTHS, make
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.errors import EncoderError
-from metasearch.pipelines.factory import load_encoder
 
 TEXTS = ["where is the key?", "a mat", "the key is under the mat by the door"]
 PROMPTS = {"query": "query: ", "document": "passage: "}

@@ -11,8 +11,8 @@ from metasearch.compress.student import make_static
 from metasearch.compress.trimming import trim
 from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.data.formats.blank import remove_invisible
-from metasearch.pipelines.factory import load_encoder
-from metasearch.pipelines.search import index_documents, open_searcher
+from metasearch.encoders.load import load_encoder
+from metasearch.retrieval.indexes import index_documents, open_searcher
 
 TEXTS = (
     "Where is the key?",

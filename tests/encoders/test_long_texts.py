@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from helpers.tokenizers import TOKENIZERS, WORDS, around
 from metasearch.encoders.lengths import shorten
-from metasearch.pipelines.factory import load_encoder
+from metasearch.encoders.load import load_encoder
 
 PARTS = [*WORDS, "x" * 40, "中中中", "keys,house.", "🗝️"]
 GAPS = [" ", "  ", "\n", "\t", " " * 90]

@@ -15,9 +15,9 @@ from metasearch.compress.student import make_static
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.lengths import UNLIMITED, complete
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.pipelines.factory import load_encoder
 
 ROLES = ("question", "candidate", "text")
 LENGTHS = {"question": 8, "candidate": 20, "text": 12}

@@ -8,10 +8,10 @@ import pytest
 from metasearch.config.measure import Measure
 from metasearch.config.recipe import MaxLength
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.mteb import MetasearchModel, pool_task
-from metasearch.pipelines.factory import load_encoder
 
 LONG = "Where is the key to the old house by the sea? " * 8
 

@@ -6,8 +6,8 @@ import torch
 
 from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.load import load_encoder
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.pipelines.factory import load_encoder
 
 pytestmark = pytest.mark.slow
 

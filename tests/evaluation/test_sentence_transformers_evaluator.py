@@ -7,10 +7,10 @@ from sentence_transformers import SentenceTransformer
 
 from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.study.bias import measure_ranking_bias
-from metasearch.pipelines.factory import load_encoder
 from metasearch.sentence_transformers import MultilingualPoolEvaluator
 
 

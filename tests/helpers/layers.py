@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "config": {"errors", "io"},
     "data": {"errors", "io", "config"},
     "runs": {*_BASE},
-    "encoders": {"errors", "io", "config", "data"},
+    "encoders": {"errors", "io", "config", "data", "runs"},
     "episodes": {"errors", "config", "data"},
     "algorithms": {"errors", "config", "data", "encoders", "episodes"},
     "compress": {*_MODEL},

@@ -7,6 +7,7 @@ import torch
 
 from metasearch.config.library import load_recipe
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.load import load_encoder
 from metasearch.pipelines import factory
 from metasearch.runs.callbacks import Callback
 
@@ -52,7 +53,7 @@ def start(recipe="maml-tiny", mode="trans", *changes, seed=0):
     """Return a learner with a fresh encoder, the small benchmark, and the recipe with two inner steps if it has any."""
     inner = [] if recipe.startswith("fine-tune") else ["options.inner_steps=2"]
     chosen = load_recipe(recipe, [*SMALL, *inner, *changes])
-    encoder = factory.load_encoder("tiny", small(mode).task.max_length, device="cpu", seed=seed)
+    encoder = load_encoder("tiny", small(mode).task.max_length, device="cpu", seed=seed)
     return factory.make_learner(chosen, encoder), small(mode), chosen
 
 

@@ -9,7 +9,7 @@ from huggingface_hub import ModelCard
 
 from helpers.commands import metasearch
 from helpers.parallel import distill, flags, save_assistant, write_corpus
-from metasearch.pipelines import factory
+from metasearch.encoders.load import load_encoder
 from metasearch.runs.folder import require_unchanged
 from metasearch.runs.rows import read_rows
 
@@ -29,7 +29,7 @@ def train(base, folder, *more):
 def base(tmp_path_factory):
     """An encoder in a folder of its own, with a card that states a licence."""
     folder = tmp_path_factory.mktemp("secret-place") / "base"
-    factory.load_encoder("tiny").save(folder)
+    load_encoder("tiny").save(folder)
     (folder / "README.md").write_text("---\nlicense: mit\n---\n# A base\n", encoding="utf-8")
     return folder
 
@@ -80,7 +80,7 @@ def test_the_example_of_the_card_gives_the_vectors_of_the_run_with_its_prompts_a
     monkeypatch.chdir(run / "model")
     names = {}
     exec(compile(example, "card", "exec"), names)
-    encoder = factory.load_encoder(str(run / "model"), device="cpu")
+    encoder = load_encoder(str(run / "model"), device="cpu")
     expected = encoder.encode(["Where is the key?"], "question")
     np.testing.assert_allclose(names["questions"], expected, atol=1e-6)
     assert np.abs(names["questions"] - encoder.encode(["Where is the key?"], "candidate")).max() > 1e-3

@@ -12,6 +12,7 @@ import pytest
 from helpers.configs import nested
 from helpers.crossval import FLAGS, ZERO, inline, run, scores
 from metasearch.config.study import StudyConfig
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import Interrupted
 from metasearch.pipelines import factory, scorer
 from metasearch.pipelines.study import pool, runner
@@ -92,7 +93,7 @@ def by_seed(folder):
 
 @pytest.mark.slow
 def test_cells_with_the_same_weights_compute_zero_shot_once(tmp_path, begun, evaluated, monkeypatch):
-    load = factory.load_encoder
+    load = load_encoder
 
     def same_weights(ref, *args, **keys):
         encoder = load(ref, *args, **{**keys, "seed": 0})

@@ -13,6 +13,7 @@ from metasearch.config.library import Library
 from metasearch.config.run import DataConfig, EncoderConfig
 from metasearch.config.study import StudyConfig
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.load import load_encoder
 from metasearch.pipelines import factory
 
 TRAIN = ["train", "--encoder=tiny", "--mode=mono-bi", "--max-steps=1", "--json"]
@@ -29,7 +30,7 @@ def test_a_trained_model_has_the_prompts_and_the_words_it_was_trained_with(tmp_p
     assert (config["prompts"], config["trim"]) == ({"question": "q: ", "candidate": "c: "}, ["task"])
     model = SentenceTransformer(str(tmp_path / "run" / "model"), device="cpu")
     assert (model.prompts["query"], model.prompts["document"], model.prompts["passage"]) == ("q: ", "c: ", "c: ")
-    assert len(model.tokenizer) < len(factory.load_encoder("tiny").model.tokenizer)
+    assert len(model.tokenizer) < len(load_encoder("tiny").model.tokenizer)
 
 
 @pytest.mark.slow
@@ -43,11 +44,11 @@ def test_prompts_change_scores_as_they_change_vectors():
 
 @pytest.mark.slow
 def test_the_words_of_some_languages_are_fewer_and_their_vectors_the_same():
-    few, all_of_them, whole = trimmed("el"), trimmed("task"), factory.load_encoder("tiny", device="cpu")
+    few, all_of_them, whole = trimmed("el"), trimmed("task"), load_encoder("tiny", device="cpu")
     assert few.parameter_count < all_of_them.parameter_count < whole.parameter_count
     questions = [question.text for question in load_benchmark("demo").data.questions_by_language["el"]]
     lengths = load_benchmark("demo").task.max_length
-    expected = factory.load_encoder("tiny", lengths, device="cpu").encode(questions, "question")
+    expected = load_encoder("tiny", lengths, device="cpu").encode(questions, "question")
     np.testing.assert_array_equal(few.encode(questions, "question"), expected)
 
 
@@ -57,7 +58,7 @@ def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vect
     # Test is not asked in English, which train is.
     assert "en" not in benchmark.data.languages
     questions = [question.text for question in benchmark.split.train.questions_by_language["en"]]
-    whole = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    whole = load_encoder("tiny", benchmark.task.max_length, device="cpu")
     found = factory.load_task_encoder(EncoderConfig(name="tiny", trim=("task",)), benchmark, "cpu").encode(
         questions, "question"
     )
@@ -79,6 +80,6 @@ def test_a_name_with_settings_opens_what_the_section_opens():
     assert named == section
     assert named.fold == 1
     assert named.split != load_benchmark("demo").split
-    opened = [factory.load_encoder(EncoderConfig(name="tiny"), device="cpu", seed=seed).fingerprint for seed in (0, 1)]
-    assert opened == [factory.load_encoder("tiny", device="cpu", seed=seed).fingerprint for seed in (0, 1)]
+    opened = [load_encoder(EncoderConfig(name="tiny"), device="cpu", seed=seed).fingerprint for seed in (0, 1)]
+    assert opened == [load_encoder("tiny", device="cpu", seed=seed).fingerprint for seed in (0, 1)]
     assert opened[0] != opened[1]

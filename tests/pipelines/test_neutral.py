@@ -13,11 +13,11 @@ from metasearch.config.library import load_recipe
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines import factory
 from metasearch.pipelines.neutral import neutralise, train_texts
 from metasearch.pipelines.resume import open_run
 from metasearch.pipelines.train import TrainRun
@@ -107,7 +107,7 @@ def test_before_training_zero_shot_is_the_encoder_as_it_was_and_the_map_is_train
     assert mean(runs / "before", "zero-shot") == mean(runs / "plain", "zero-shot")
     benchmark = load_benchmark("demo-sts")
     trained = open_checkpoint(str(runs / "before/model"))
-    fresh = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    fresh = load_encoder("tiny", benchmark.task.max_length, device="cpu")
     neutralise(fresh, benchmark, FEW)
     weights = [encoder.model[-2].linear.weight.detach() for encoder in (fresh, trained)]
     assert not torch.equal(*weights)

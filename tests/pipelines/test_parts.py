@@ -7,6 +7,7 @@ from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import hold_out
+from metasearch.encoders.load import load_encoder
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines import factory
 from metasearch.pipelines.train import TrainRun
@@ -25,7 +26,7 @@ def test_the_dev_score_is_that_of_the_part_of_dev_that_gives_it():
     holdout = 0.5
     benchmark = load_benchmark(TASK, MODE)
     recipe = load_recipe("maml-tiny", [*SMALL, f"budget.dev_holdout={holdout}"])
-    encoder = factory.load_encoder("tiny", benchmark.task.max_length, device="cpu")
+    encoder = load_encoder("tiny", benchmark.task.max_length, device="cpu")
     _, scored = hold_out(benchmark.split.dev, holdout)
     others = [benchmark.split.test, benchmark.split.train, benchmark.split.dev]
     before = mean(encoder, scored, benchmark)
@@ -51,7 +52,7 @@ def trained(tmp_path_factory):
 def test_each_row_is_a_score_on_the_part_that_it_names(trained, learner, model, part):
     benchmark = load_benchmark(TASK, MODE)
     name = str(trained.path / model) if model else "tiny"
-    encoder = factory.load_encoder(name, benchmark.task.max_length, device="cpu")
+    encoder = load_encoder(name, benchmark.task.max_length, device="cpu")
     scores = evaluate(encoder, getattr(benchmark.split, part), benchmark.measures)
     wanted = {(row["measure"], row["language"]): row["value"] for row in scores.rows()}
     rows = [row for row in trained.results() if (row["learner"], row["split"]) == (learner, part)]

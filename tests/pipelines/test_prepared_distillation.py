@@ -8,10 +8,10 @@ from helpers.prepared import prepared, read
 from metasearch.config.distillation import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 from metasearch.data.parallel.saved import SavedTable
+from metasearch.encoders.load import load_encoder
 from metasearch.episodes.batches import Batches
 from metasearch.errors import DataError
 from metasearch.pipelines.distill.stage import pair_lengths, token_counter
-from metasearch.pipelines.factory import load_encoder
 
 pytest.importorskip("pyarrow")
 SHORT = [f"--set=stages.{stage}.max_length=64" for stage in STAGES]

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from helpers import hub as hubs
 from helpers.commands import metasearch
-from metasearch.pipelines.factory import load_encoder
+from metasearch.encoders.load import load_encoder
 from metasearch.runs.folder import SUMS, write_checksums
 
 NAME = "me/search"

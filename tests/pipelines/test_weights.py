@@ -9,9 +9,9 @@ from helpers.crossval import inline
 from helpers.crossval import run as crossval
 from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig, ScoreConfig
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines import factory
 from metasearch.pipelines.resume import open_run
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.study.folder import StudyFolder
@@ -28,12 +28,12 @@ def encoder(tmp_path):
 def replaced(folder, seed):
     """Write the tiny encoder of a seed in place of what is there."""
     shutil.rmtree(folder, ignore_errors=True)
-    factory.load_encoder("tiny", seed=seed, device="cpu").save(folder)
+    load_encoder("tiny", seed=seed, device="cpu").save(folder)
     return folder
 
 
 def fingerprint(folder):
-    return factory.load_encoder(str(folder), identify=True, device="cpu").origin
+    return load_encoder(str(folder), identify=True, device="cpu").origin
 
 
 def scored(encoder, folder, fold=0):

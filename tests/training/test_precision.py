@@ -4,9 +4,10 @@ import pytest
 
 from helpers.training import small
 from metasearch.config.library import Library
+from metasearch.encoders.load import load_encoder
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines import dev_evaluator
-from metasearch.pipelines.factory import fit, load_encoder, make_learner
+from metasearch.pipelines.factory import fit, make_learner
 
 
 @pytest.mark.slow

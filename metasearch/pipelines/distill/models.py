@@ -12,8 +12,8 @@ from metasearch.config.distillation import RoleName
 from metasearch.config.recipe import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
+from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
-from metasearch.pipelines import factory
 from metasearch.pipelines.run import require_same_weights
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class RoleEncoders:
 
     def _load(self, name: str) -> Encoder:
         trust, device = self.config.encoders.trust_remote_code, self.config.compute.device
-        return factory.load_encoder(name, identify=True, device=device, seed=self.config.seed, trust_remote_code=trust)
+        return load_encoder(name, identify=True, device=device, seed=self.config.seed, trust_remote_code=trust)
 
     def _student(self) -> Encoder:
         settings = self.config.recipe.student

@@ -8,6 +8,7 @@ from typing import Any
 
 from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.data.benchmark import build
+from metasearch.encoders.device import device_of
 from metasearch.errors import CellsFailed, ConfigError, to_resume
 from metasearch.evaluation.report.formats import markdown
 from metasearch.evaluation.report.main_table import main_table, ordered, over_languages
@@ -22,7 +23,6 @@ from metasearch.pipelines.study.plan import Cell, plan
 from metasearch.pipelines.study.pool import Pool
 from metasearch.pipelines.study.resolve import merged
 from metasearch.runs.versions import differing, versions
-from metasearch.training.hardware import device_of
 
 
 def begin(

@@ -28,23 +28,23 @@ from metasearch.data.overlap import Index, TestSet, key
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.data.texts import read_tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import append, estimate, is_neutral
 from metasearch.errors import DataError, Interrupted, RunFolderError, quoted
 from metasearch.evaluation.report.formats import duration
 from metasearch.io import atomic_write
-from metasearch.pipelines import factory
 from metasearch.pipelines.cards import find_base, tuned_card
 from metasearch.pipelines.distill.job import DistillRun
 from metasearch.pipelines.neutral import neutralise_encoder, vectors_of
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import ENCODER, Row, Run, require_disk_space, silent, stopped
-from metasearch.pipelines.search import index_documents
 from metasearch.pipelines.tune.choice import Choice, fold_label, read_choice
 from metasearch.pipelines.tune.folds import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan, make_plan
 from metasearch.pipelines.tune.report import OPTIONS, build_report
 from metasearch.pipelines.tune.steps import list_steps, pools, projectable
 from metasearch.pipelines.tune.workshop import Workshop, encode_all
+from metasearch.retrieval.indexes import index_documents
 from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.folder import CONFIG, RunFolder
@@ -121,7 +121,7 @@ class TuneRun(Run[TuneConfig]):
     def load_encoders(self) -> Mapping[str, str]:
         """Load the base encoder, and read the documents as it would index them."""
         length = self.labels.benchmark.task.max_length if self.labels.benchmark else None
-        self.encoder = factory.load_encoder(self.config.encoder, length, identify=True, device=self.config.device)
+        self.encoder = load_encoder(self.config.encoder, length, identify=True, device=self.config.device)
         self._read_documents()
         return {ENCODER: self.encoder.origin}
 
@@ -246,7 +246,7 @@ class TuneRun(Run[TuneConfig]):
             if not neutral.is_dir():
                 settings = NeutralSettings()
                 first = {language: own[: settings.texts] for language, own in texts.items()}
-                loaded = factory.load_encoder(self.config.encoder, device=self.config.device)
+                loaded = load_encoder(self.config.encoder, device=self.config.device)
                 neutralise_encoder(loaded, first, settings, neutral, callback=callback)
             start = str(neutral.resolve())
         config = DistillConfig(
@@ -333,7 +333,7 @@ class TuneResult:
     @property
     def encoder(self) -> Encoder:
         """The encoder that was kept, loaded from `model/`."""
-        return factory.load_encoder(str(self.folder / "model"))
+        return load_encoder(str(self.folder / "model"))
 
     @property
     def table(self) -> list[dict[str, Any]]:

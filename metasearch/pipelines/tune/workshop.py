@@ -14,6 +14,7 @@ from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder, append
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
 from metasearch.episodes.samplers import check_sizes
@@ -78,7 +79,7 @@ class Workshop:
         config, start = self.config, self.config.encoder
         if step.aligned:
             start = start.model_copy(update={"name": str(self.aligned)})
-        encoder = factory.load_encoder(start, benchmark.task.max_length, device=config.device)
+        encoder = load_encoder(start, benchmark.task.max_length, device=config.device)
         vectors: TextEncoder | None = None if step.aligned else self.vectors
         if step.projected and not step.aligned:
             projection = self._project(benchmark, callback)

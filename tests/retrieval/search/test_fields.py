@@ -15,10 +15,10 @@ from helpers.serving import running
 from metasearch.config.index import Condition, parse_conditions
 from metasearch.data.documents.read import read
 from metasearch.errors import ConfigError
-from metasearch.pipelines.search import index_documents, open_searcher
 from metasearch.retrieval.index.base import passage_keys
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.qdrant import Address, QdrantStore
+from metasearch.retrieval.indexes import index_documents, open_searcher
 
 FIELDS = [
     {"price": 9, "topic": "news", "tags": ["a", "b"], "new": True},

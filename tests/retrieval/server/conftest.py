@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.serving import demo_passages, running, searcher_of
-from metasearch.pipelines.factory import load_encoder
+from metasearch.encoders.load import load_encoder
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 from helpers.browser import CONTRAST, chromium, visited
 from helpers.serving import demo_passages, running, searcher_of
 from metasearch.data.documents.passage import Passage
-from metasearch.pipelines.factory import load_encoder
+from metasearch.encoders.load import load_encoder
 
 pytestmark = pytest.mark.slow  # a browser is begun
 

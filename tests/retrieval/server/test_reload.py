@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from helpers.serving import eventually, running
-from metasearch.pipelines.search import index_documents, open_searcher
+from metasearch.retrieval.indexes import index_documents, open_searcher
 
 
 @pytest.fixture

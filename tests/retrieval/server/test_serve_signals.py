@@ -14,8 +14,8 @@ import pytest
 from helpers.forks import Fork, metasearch
 from helpers.moments import NUMBERS
 from helpers.serving import demo_passages, eventually, searcher_of
-from metasearch.pipelines import search
-from metasearch.pipelines.factory import load_encoder
+from metasearch.encoders.load import load_encoder
+from metasearch.retrieval import indexes
 
 pytestmark = pytest.mark.slow  # requests take seconds
 
@@ -41,7 +41,7 @@ def serve(*flags):
         return found
 
     def call():
-        search.open_searcher = open_searcher
+        indexes.open_searcher = open_searcher
         metasearch("serve", "index", "--port=0", "--json", *flags)()
 
     return call

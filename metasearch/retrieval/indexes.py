@@ -1,6 +1,5 @@
 """Indexes and searches by the names of folders and encoders."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,12 +9,9 @@ from typing import Any
 from metasearch.config import registry, yaml
 from metasearch.config.index import IndexSettings
 from metasearch.config.run import Device
-from metasearch.data.benchmark import load_benchmark
-from metasearch.data.records import RetrievalData
 from metasearch.encoders.cross_encoder import open_reranker
-from metasearch.errors import ConfigError, EncoderError, quoted
-from metasearch.io import atomic_write_all
-from metasearch.pipelines import factory
+from metasearch.encoders.load import load_encoder
+from metasearch.errors import ConfigError, EncoderError
 from metasearch.retrieval.index.base import Kind
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
@@ -26,7 +22,6 @@ from metasearch.retrieval.search.update import UpdateResult, update
 from metasearch.runs.callbacks import SILENT, Callback
 
 DEFAULT_ENCODER = "mini"
-DEMO_QUESTION = "How do sailors know at night which lighthouse they are looking at?"
 
 
 def index_documents(
@@ -82,7 +77,7 @@ def index_documents(
     before = kind.settings if kind else {}
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
-    loaded = factory.load_encoder(name, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code)
+    loaded = load_encoder(name, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code)
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     known_as = kind.encoder if kind and same else _anywhere(name)
@@ -123,7 +118,7 @@ def open_searcher(
     store = open_store(index)
     settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {index}")
     try:
-        loaded = factory.load_encoder(
+        loaded = load_encoder(
             encoder or store.kind.encoder, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code
         )
     except (EncoderError, ConfigError) as error:
@@ -137,17 +132,3 @@ def _anywhere(name: str) -> str:
     """Return the name of an encoder that means the same from every folder."""
     local = name not in registry.names("encoders") and Path(name).is_dir()
     return str(Path(name).resolve()) if local else name
-
-
-def index_articles(folder: Path, encoder: Path, task: str, device: Device, callback: Callback) -> str:
-    """Write a task's sentences and their index beside its runs, for `metasearch demo`; return a search command."""
-    data = load_benchmark(task).data
-    assert isinstance(data, RetrievalData)
-    rows: dict[Path, str] = {}
-    for candidate in data.candidates:
-        path = folder / "articles" / f"{candidate.language}.jsonl"
-        row = json.dumps({"text": candidate.shown or candidate.text}, ensure_ascii=False)
-        rows[path] = f"{rows.get(path, '')}{row}\n"
-    atomic_write_all(rows)
-    index_documents([folder / "articles"], folder / "index", str(encoder), device=device, callback=callback)
-    return f'metasearch search {quoted(folder / "index")} "{DEMO_QUESTION}"'
