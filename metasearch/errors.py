@@ -97,7 +97,8 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     """Return a hint for a wrong name: `" Did you mean 'maml'?"`, or the list of choices when none is near."""
     known = sorted(choices)
     for text in (name, name.lower()):
-        for close in difflib.get_close_matches(text, known, n=1, cutoff=0.5):
+        longer = [each for each in known if each.startswith(f"{text}-")]
+        for close in longer or difflib.get_close_matches(text, known, n=1, cutoff=0.5):
             return f" Did you mean '{close}'? Known: {', '.join(known)}."
     return f" Known: {', '.join(known) or 'none'}."
 

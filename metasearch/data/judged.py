@@ -76,6 +76,9 @@ def judged_data(
             answers.setdefault(document, []).append(query)
     _complete([*queries.values(), *corpus.values()], languages, name)
     answered = {query for (query, _), label in graded.items() if label.grade}
+    if graded and not answered:
+        place = next(iter(graded.values())).place
+        raise DataError(f"{place}: no grade is above 0: no document answers any query")
     if left := len({query for query, _ in graded} - answered):
         log.info("%s: skipped queries without a relevant document: %d", name, left)
     questions = [Question(uid, each.language, each.text, uid) for uid, each in queries.items() if uid in answered]

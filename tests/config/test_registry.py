@@ -57,6 +57,7 @@ def test_listing_and_summaries_import_no_plug_in():
     ("name", "choices", "hint"),
     [
         ("mamll", ["maml", "reptile"], " Did you mean 'maml'? Known: maml, reptile."),
+        ("zh", ["he", "zh-Hans"], " Did you mean 'zh-Hans'? Known: he, zh-Hans."),
         ("zzz", ["reptile", "maml"], " Known: maml, reptile."),
         ("maml", [], " Known: none."),
     ],

@@ -295,3 +295,18 @@ def test_rows_of_the_hub_may_be_shards_or_one_of_several_files(cached):
 def test_what_the_hub_does_not_have_is_said_with_its_name(cached, name):
     with pytest.raises(HubError, match=f"^{name}: "):
         RetrievalData.from_rows(name)
+
+
+@pytest.mark.parametrize("grade", ["[1]", "{}", '"high"', "1e400", "9" * 400, "NaN"])
+def test_a_grade_that_is_no_number_is_named(grade, tmp_path):
+    folder = write(tmp_path, CORPUS, QUERIES, test=TEST)
+    (folder / "qrels/test.tsv").unlink()
+    (folder / "qrels/test.jsonl").write_text(f'{{"query-id": "q1", "corpus-id": "d1", "score": {grade}}}\n')
+    with pytest.raises(DataError, match=r"test\.jsonl:1: (score: expected a number, got|not JSON)"):
+        RetrievalData.from_rows(folder, languages=["en"])
+
+
+def test_judgements_without_a_relevant_document_are_an_error(tmp_path):
+    folder = write(tmp_path, CORPUS, QUERIES, test=HEADER + "q1\td1\t0\n")
+    with pytest.raises(DataError, match=r"test\.tsv:2: no grade is above 0: no document answers any query"):
+        RetrievalData.from_rows(folder, languages=["en"])

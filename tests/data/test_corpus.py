@@ -121,11 +121,13 @@ def test_dev_and_test_files_are_read_only_when_they_are_named(tmp_path):
     assert pairs_of(read(dev)) == [("three", "drei")]
 
 
-HELD_OUT = st.sampled_from(["valid", "validation", "val", "dev", "devel", "development", "dev-test", "devtest"]) | (
-    st.sampled_from(
-        ["test", "tests", "testset", "tst2013", "newstest2014", "eval", "evaluation", "heldout", "hold_out"]
-    )
-)
+HELD_OUT = st.sampled_from(
+    [
+        "valid", "validation", "val", "dev", "devel", "development", "dev-test", "devtest", "test", "tests", "testset",
+        "tst2013", "newstest2014", "newsdiscussdev2015", "newssyscomb2009", "wmttest2022", "eval", "evaluation",
+        "heldout", "hold_out",
+    ]
+)  # fmt: skip
 SPLITS = HELD_OUT | st.sampled_from(["train", "training", "train_set"])
 FORMS = st.sampled_from(
     [
@@ -151,7 +153,15 @@ def test_a_split_anywhere_in_a_name_is_found_and_is_no_part_of_the_corpus(split,
 
 
 @pytest.mark.parametrize(
-    "name", ["contest.de-en.de", "Testament-de-en.tsv", "devices_de-en/de-en.tsv", "validity.de-en.en"]
+    "name",
+    [
+        "contest.de-en.de",
+        "newsdiscuss.de-en.en",
+        "latest2014.de-en.tsv",
+        "Testament-de-en.tsv",
+        "devices_de-en/de-en.tsv",
+        "validity.de-en.en",
+    ],
 )
 def test_a_word_that_only_begins_like_a_split_is_none(name):
     path = Path(name)

@@ -1,5 +1,6 @@
 """Recognises folders and files that metasearch wrote, by their content: they are no documents."""
 
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from metasearch.io import require_file
 
 VECTORS_KEY = b"metasearch"
 """Key in the metadata of a Parquet file of vectors."""
+_RUN_LINE = re.compile(rb"(?:\xef\xbb\xbf)?\S+ Q0 \S+ \d+ \S+ \S+\r?\n")
+"""First line of a TREC run file."""
 _HEAD = 2**16
 """Bytes of a file that are compared."""
 
@@ -32,6 +35,13 @@ _FOLDERS: dict[str, tuple[str, Callable[[bytes], bool]]] = {
 def folder_kind(folder: Path, names: Collection[str]) -> str:
     """Return what metasearch wrote to a folder with files of these names, such as `a run`; empty for other folders."""
     return next((kind for name, (kind, says) in _FOLDERS.items() if name in names and says(_head(folder / name))), "")
+
+
+def file_kind(path: Path) -> str:
+    """Return what metasearch wrote to a file, such as `a TREC run`; empty for other files."""
+    if is_vectors_file(path):
+        return "vectors of an index"
+    return "a TREC run" if path.suffix.lower() == ".txt" and _RUN_LINE.match(_head(path)) else ""
 
 
 def is_vectors_file(path: Path) -> bool:

@@ -18,7 +18,7 @@ from metasearch import io
 from metasearch.config.languages import UNKNOWN, is_known, primary_language
 from metasearch.data.documents.chunking import Chunker, Settings
 from metasearch.data.documents.languages import disagreements, find_folder_language, find_language
-from metasearch.data.documents.own_output import folder_kind, is_vectors_file
+from metasearch.data.documents.own_output import file_kind, folder_kind
 from metasearch.data.documents.passage import Notes, Passage, Section
 from metasearch.data.formats.text_files import suffix_of, unpacked
 from metasearch.errors import DataError
@@ -78,8 +78,8 @@ def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[st
     """Return the documents among files and, at any depth, in folders, in the order named and then by name.
 
     With `names`, file and folder names tell languages. One warning counts hidden files and other kinds of files in
-    folders, which are skipped, and one names what metasearch wrote: indexes, runs, encoders, files of vectors. Each
-    skipped pipe, device and empty file has its own warning.
+    folders, which are skipped, and one names what metasearch wrote, such as indexes, runs and rankings. Each skipped
+    pipe, device and empty file has its own warning.
     """
     search = _Search(names)
     named = [Path(path) for path in paths]
@@ -165,8 +165,8 @@ class _Search:
             raise _unreadable(path, error) from None
         if not size:
             log.warning("%s: skipped: the file is empty", path)
-        elif is_vectors_file(path):
-            self.own.append(f"{path.as_posix()} (vectors of an index)")
+        elif kind := file_kind(path):
+            self.own.append(f"{path.as_posix()} ({kind})")
         elif (key := os.path.abspath(path)) not in self.found:
             language = find_language(unpacked(path.name).rpartition(".")[0], folder_language)
             self.found[key] = Source(path.as_posix(), path, size, language if self.names else "", named)

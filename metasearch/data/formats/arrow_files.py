@@ -16,8 +16,8 @@ from metasearch.io import require_file
 SUFFIXES = (".parquet", ".arrow", ".feather")
 _BATCH = 4096
 """Rows of a Parquet file in memory at a time; a row group may be as large as the file."""
-_FILE_MAGIC = b"ARROW1"
-"""First bytes of the file format of Arrow IPC."""
+_FILE_MAGIC, _FEATHER_1 = b"ARROW1", b"FEA1"
+"""First bytes of the file format of Arrow IPC, and of the format that it replaced."""
 
 
 def read_batches(path: Path) -> Iterator[Any]:
@@ -36,9 +36,11 @@ def read_batches(path: Path) -> Iterator[Any]:
             return
         # Not through a memory map, so that memory stays flat.
         with arrow.OSFile(str(path)) as file:
-            is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+            head = file.read(len(_FILE_MAGIC))
             file.seek(0)
-            if is_file:
+            if head.startswith(_FEATHER_1):
+                raise DataError(f"{path}: version 1 of Feather is not read; write it as version 2, or as Parquet")
+            if head == _FILE_MAGIC:
                 with arrow.ipc.open_file(file) as batches:
                     yield from (_validated(batches.get_batch(i)) for i in range(batches.num_record_batches))
             else:

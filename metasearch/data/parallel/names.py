@@ -23,9 +23,9 @@ from metasearch.data.formats.text_files import unpacked
 from metasearch.errors import DataError
 
 TRAIN = "train"
-# WMT and IWSLT add a year: newstest2014, dev2010, tst2013.
+# WMT and IWSLT add a year: newstest2014, newsdiscussdev2015, newssyscomb2009, dev2010, tst2013.
 _SPLIT = re.compile(
-    r"(?:^|[-_.])(?P<name>(?:news)?(?:train(?:ing)?|valid(?:ation)?|val|dev[-_.]?test|dev(?:el(?:opment)?)?|tests?|tst|"
+    r"(?:^|[-_.])(?P<name>(?:news(?:discuss)?|wmt|iwslt)?(?:syscomb|train(?:ing)?|valid(?:ation)?|val|dev[-_.]?test|dev(?:el(?:opment)?)?|tests?|tst|"
     r"eval(?:uation)?|(?:held|hold)[-_.]?out)(?:[-_.]?set)?\d*)(?=[-_.]|$)",
     re.I,
 )

@@ -134,8 +134,8 @@ def _read_judged(path: Path, split: str) -> Iterator[Judgement]:
 def _grade(written: Any, place: str) -> float:
     try:
         grade = float(written)
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         grade = math.nan
     if not math.isfinite(grade):
-        raise DataError(f"{place}: score: expected a number, got '{written}'")
+        raise DataError(f"{place}: score: expected a number, got '{str(written)[:40]}'")
     return max(grade, 0.0)

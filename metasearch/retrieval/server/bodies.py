@@ -1,6 +1,8 @@
 """Request bodies: strict JSON, plain or packed, not too long and in time."""
 
 import asyncio
+import gzip
+import io
 import json
 import zlib
 from typing import Any
@@ -12,8 +14,7 @@ from metasearch.retrieval.server import schemas
 from metasearch.retrieval.server.errors import RequestError
 
 _PLAIN = "identity"
-_CODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
-"""Value of `content-encoding` → window of zlib for it."""
+_CODINGS = ("gzip", "x-gzip", "deflate")
 
 
 class JsonRequest(Request):
@@ -64,17 +65,23 @@ class JsonRequest(Request):
 
     def _unpacked(self, content: bytes, coding: str) -> bytes:
         """Return a body that was packed by gzip or deflate; it is unpacked to one byte more than the limit at most."""
-        # Deflate is in a zlib container (RFC 9110, 8.4.1.2), which some clients leave out; its first byte ends in 8.
-        bare = coding == "deflate" and content[:1] and content[0] & 15 != 8
-        unpacker = zlib.decompressobj(_CODINGS[coding] if not bare else -zlib.MAX_WBITS)
+        limit = self.app.state.service.limits.size
         try:
-            found = unpacker.decompress(content, self.app.state.service.limits.size + 1)
-        except zlib.error as error:
+            if not content:
+                raise EOFError("it is empty")
+            if coding == "deflate":
+                # In a zlib container (RFC 9110, 8.4.1.2), which some clients leave out; its first byte ends in 8.
+                bare = content[:1] and content[0] & 15 != 8
+                unpacker = zlib.decompressobj(-zlib.MAX_WBITS if bare else zlib.MAX_WBITS)
+                found = unpacker.decompress(content, limit + 1)
+                if len(found) <= limit and (not unpacker.eof or unpacker.unused_data):
+                    raise EOFError("it has more after its end" if unpacker.eof else "it is incomplete")
+            else:
+                with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+                    found = file.read(limit + 1)
+        except (zlib.error, EOFError, OSError) as error:
             raise RequestError(400, "not_packed", f"the body is not {coding}: {error}") from None
         self._require_size(len(found))
-        if not unpacker.eof or unpacker.unused_data:
-            what = "has more after its end" if unpacker.eof else "is incomplete"
-            raise RequestError(400, "not_packed", f"the body, which is {coding}, {what}")
         return found
 
     async def json(self) -> Any:

@@ -45,6 +45,8 @@ PICTURE = base64.b64encode(bytes(range(256))).decode()
         ("A\n\n<!-- no end\n\nb", "A"),
         ("A <!-- no end\n\nb --> c", None),
         (r"A \<!-- b --> c", None),
+        ("A\n[//]: # (b)\n\n    [//]: # (c)\n\n[d]: # 'e' f\n\n[g]: h 'i'", None),
+        ("[//]: # (b)\n[comment]: <> 'c'\nA", "A"),
         ("A `<!-- b -->` and ``<!-- ` -->`` c <!-- d -->", "A `<!-- b -->` and ``<!-- ` -->`` c"),
         ("    <!-- code -->\n\n- a\n\n      <!-- code -->\n\n  ~~~\n  <!-- code -->\n  ~~~", None),
         ("- a <!-- one -->\n- <!-- two\n\n  three -->\n- b", "- a \n- \n\n- b"),
@@ -72,6 +74,7 @@ HIDDEN = st.sampled_from(
     [
         "<!-- h{} -->", "<!--\nh{}\n\n# h{}\n-->", "<!-- ```\nh{}\n``` -->", "<!--h{}--><!--h{}-->",
         "> <!-- h{}\n> h{} -->", "- <!-- h{}\n\n  h{} -->", "<script>\nh{} = '-->'\n\n</script>",
+        "[//]: # (h{})", "> [c]: <> 'h{}'", '- a\n\n  [-]: # "h{}"',
         "![](data:image/png;base64,h{}==)", "[h]: data:text/plain;base64,h{}", "<img src='data:image/png;base64,h{}'>",
     ]
 )  # fmt: skip

@@ -136,6 +136,15 @@ def test_hidden_rows_deleted_text_and_marks_of_fields_in_word(tmp_path):
     assert paragraphs_of(tmp_path / "a.docx") == ["Shown", "New", "Row 2", "Was hidden"]
 
 
+def test_parts_of_word_that_are_not_read_are_named(tmp_path):
+    pytest.importorskip("mammoth")
+    base = "<w:r><w:ruby><w:rubyBase><w:r><w:t>Base</w:t></w:r></w:rubyBase></w:ruby></w:r>"
+    write_docx(tmp_path / "a.docx", ["Shown"], body=f"<w:p>{base}{base}<w:permStart/></w:p>")
+    notes = Notes()
+    assert [text for text, _ in read(tmp_path / "a.docx", notes)] == ["Shown"]
+    assert list(map(str, notes.problems)) == [f"not read: {tmp_path}/a.docx: text in elements 'ruby'"]
+
+
 @pytest.mark.parametrize(
     ("name", "package", "kind"), [("a.pdf", "pypdfium2", "PDF"), ("a.docx", "mammoth", "DOCX file")]
 )

@@ -36,12 +36,14 @@ def outputs(tmp_path_factory):
         for name in ("README.md", "inside/notes.txt"):
             (each / name).write_text("A document.", encoding="utf-8")
     write_vectors(LocalStore.open(folder / "help.index"), folder / "help.parquet")
+    (folder / "ranking.txt").write_text("de:q1 Q0 d1 1 0.5 mini\nde:q1 Q0 d2 2 0.25 mini\n", encoding="utf-8")
     return folder
 
 
 KINDS = {
     "corpus": "a prepared corpus", "encoder": "an encoder", "help.index": "an index", "report": "a report",
     "run": "a run", "study": "a study", "help.parquet": "vectors of an index",
+    "ranking.txt": "a TREC run",
 }  # fmt: skip
 
 

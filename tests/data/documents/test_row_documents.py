@@ -2,6 +2,7 @@
 
 import csv
 import json
+from decimal import Decimal
 
 import pytest
 
@@ -146,3 +147,20 @@ def test_a_quote_that_never_ends_is_refused(tmp_path):
     finally:
         csv.field_size_limit(before)
     assert before == LONGEST_ROW
+
+
+def test_durations_decimals_and_names_of_a_table_are_fields(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    columns = {
+        "text": arrow.array(["a"]),
+        "took": arrow.array([90_500], arrow.duration("ms")),
+        "price": arrow.array([Decimal("1.50")], arrow.decimal256(60, 2)),
+        "at": arrow.array([3600], arrow.time32("s")),
+        "kind": arrow.array(["b"]).dictionary_encode(),
+        "uid": arrow.ExtensionArray.from_storage(arrow.uuid(), arrow.array([bytes(16)], arrow.binary(16))),
+    }
+    path = tmp_path / "a.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.table(columns), path)
+    (passage,) = passages_of(path, path.read_bytes())
+    uid = "00000000-0000-0000-0000-000000000000"
+    assert passage.fields == {"took": 90.5, "price": 1.5, "at": "01:00:00", "kind": "b", "uid": uid}

@@ -152,6 +152,7 @@ def test_a_missing_value_is_none_in_every_table(tmp_path):
         ("a.jsonl", '{"x": 1}\n"\0"\n', r"a\.jsonl:2: not UTF-8 text: it has a NUL character"),
         ("a.xlsx", "x", r"a\.xlsx: expected rows in \.csv, \.tsv, \.jsonl .* got '\.xlsx'"),
         ("a.parquet", "no table", r"a\.parquet: damaged or unreadable"),
+        ("a.feather", "FEA1 and more", r"a\.feather: version 1 of Feather is not read; write it as version 2"),
     ],
 )
 def test_damage_names_file_line_and_value(name, text, message, tmp_path):

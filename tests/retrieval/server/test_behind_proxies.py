@@ -81,6 +81,15 @@ def test_a_packed_body_is_unpacked(served, coding):
     assert plain[0] == 200
 
 
+def test_gzip_may_have_several_members_and_zeros_behind_them(served):
+    """RFC 1952, section 2.2: a file is a series of members; tapes pad it."""
+    cut = gzip.compress(QUERY[:9]) + gzip.compress(QUERY[9:])
+    plain = served.post("/v1/embeddings", QUERY)
+    assert [served.post("/v1/embeddings", each, content_encoding="gzip") for each in (cut, cut + bytes(9))] == [
+        plain
+    ] * 2
+
+
 @pytest.mark.parametrize("coding", ["br", "zstd", "compress", "gzip, gzip", "deflate, gzip", "*"])
 def test_another_coding_is_refused_by_its_name(served, coding):
     headers = {"content-type": "application/json", "content-encoding": coding}

@@ -20,7 +20,9 @@ from metasearch.data.documents.readers.text import lines
 _SIZE = 2**18
 """Characters of a section, unless a block of Markdown is longer."""
 _MOST = 2**22
-_SUSPECT = re.compile(r"<[!?]|<(?:script|style|template)\b|data:", re.I)
+_NOWHERE = re.compile(r"""^[ \t>*+-]*(\[[^\]\n]+\]:[ \t]*(?:\#|<>)[ \t]*(?:\([^)]*\)|"[^"]*"|'[^']*')[ \t]*)$""", re.M)
+"""A comment that is written as a link to nowhere: `[//]: # (a comment)`."""
+_SUSPECT = re.compile(r"<[!?]|<(?:script|style|template)\b|data:|\]:[ \t]*(?:#|<>)", re.I)
 _HIDDEN = re.compile(
     r"(?P<escape>\\.)|(?P<ticks>`+)|(?P<empty><!--?-?>)|(?P<comment><!--)|(?P<cdata><!\[CDATA\[)|(?P<declared><![a-z])"
     r"|(?P<told><\?)|<(?P<element>script|style|template)\b"
@@ -118,13 +120,19 @@ def _hidden(text: str) -> Iterator[Span]:
             start, end = (min(starts[line], len(text)) for line in token.map)
             if start < at:  # another cell of a row
                 continue
-            yield from _hidden_inline(text, at, start)
+            yield from _hidden_between(text, at, start)
             if token.type == "html_block":
                 yield from _hidden_html(text, start, end, missing)
             elif token.type == "inline":
                 yield from _hidden_inline(text, start, end)
             at = end
-    yield from _hidden_inline(text, at, len(text))
+    yield from _hidden_between(text, at, len(text))
+
+
+def _hidden_between(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the hidden spans between blocks, where definitions of links stand."""
+    yield from (match.span(1) for match in _NOWHERE.finditer(text, start, end))
+    yield from _hidden_inline(text, start, end)
 
 
 def _hidden_inline(text: str, start: int, end: int) -> Iterator[Span]:

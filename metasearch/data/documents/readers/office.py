@@ -20,6 +20,8 @@ from metasearch.errors import DataError
 
 NO_TEXT = "pages without text, which may be scanned"
 _BLOCK = re.compile(r"</(?:p|h[1-6]|li|tr)>")
+_NOT_READ = re.compile(r"element was ignored: (?:\w+:|\{.*\})(ruby|oMath\w*|dir|bdo|altChunk|customXml)$")
+"""A message of mammoth about an element with text: others have none."""
 _HYPHEN = re.compile(r"(?s)(.?)\x02(.?)")
 _WORD = re.compile(r"[^\W\d_]+")
 _WITHOUT_SPACES = re.compile(
@@ -97,8 +99,11 @@ def _read_docx(content: io.BytesIO, path: Path, notes: Notes) -> Iterator[Sectio
     mammoth = import_extra("mammoth", "documents", f"{path}: a DOCX file", DataError)
     without_images = mammoth.images.img_element(lambda image: {"src": ""})
     try:
-        html = mammoth.convert_to_html(without_hidden_text(content), convert_image=without_images).value
+        found = mammoth.convert_to_html(without_hidden_text(content), convert_image=without_images)
     # Damaged files raise errors of many types: of zipfile, of the XML parser, and of missing parts.
     except Exception as error:
         raise DataError(f"{path}: damaged DOCX file: {type(error).__name__}: {error}") from error
-    return html_sections(_BLOCK.sub(r"\g<0>\n", html), path, notes)
+    for message in found.messages:
+        if element := _NOT_READ.search(message.message):
+            notes.add("not read", f"{path}: text in elements '{element[1]}'")
+    return html_sections(_BLOCK.sub(r"\g<0>\n", found.value), path, notes)

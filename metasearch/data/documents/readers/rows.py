@@ -8,11 +8,12 @@ The text is in the field `text`, or as `column` of the settings says; `title` st
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import date, time
+from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.passage import Notes, Section
@@ -101,4 +102,8 @@ def _plain_value(value: object) -> str | float:
         return value.isoformat()
     if isinstance(value, Decimal):
         return float(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, UUID):
+        return str(value)
     raise TypeError
