@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import metasearch as ms
 from metasearch.config.run import TuneConfig
@@ -103,9 +105,16 @@ def test_scores_of_all_folds_are_read_by_question_whatever_their_order():
         Table.of({**base, "fine-tune": {0: short, 1: other}}, "map@20")
 
 
-@pytest.mark.parametrize("steps", [list_steps(True, True, ["maml", "reptile"]), list_steps(False, False, ["maml"])])
-def test_a_step_is_the_same_after_it_was_written_and_read(steps):
-    assert [Step.parse(str(step)) for step in steps] == steps
+LEARNERS = st.one_of(
+    st.sampled_from(["", "fine-tune", "projection", "alignment", "base encoder", "learner projection"]),
+    st.lists(st.sampled_from(["alignment", "projection", "learner", "maml"]), min_size=1).map(" + ".join),
+)
+
+
+@given(LEARNERS, st.booleans(), st.booleans())
+def test_a_step_is_the_same_after_it_was_written_and_read_whatever_its_learner_is_called(learner, projected, aligned):
+    step = Step(learner, projected, aligned)
+    assert Step.parse(str(step)) == step
 
 
 def test_a_ranking_that_another_of_its_step_beats_is_not_kept():
@@ -164,17 +173,17 @@ def test_a_step_without_all_folds_is_not_compared():
 
 
 def test_no_label_of_a_held_out_group_is_trained_on_and_unlabelled_texts_are_searched_by_every_fold():
-    given = labels()
+    known = labels()
     extra = (Candidate("passage", "en", "Bread is baked in an oven.", "passage"),)
-    given = replace(given, extra=extra)
-    folds = [given.hold_out(fold) for fold in range(given.folds)]
+    known = replace(known, extra=extra)
+    folds = [known.hold_out(fold) for fold in range(known.folds)]
     asked = [{question.group for question in fold.split.test.questions} for fold in folds]
-    assert sorted(group for own in asked for group in own) == sorted(set(given.data.groups))
+    assert sorted(group for own in asked for group in own) == sorted(set(known.data.groups))
     for fold, own in zip(folds, asked, strict=True):
         assert own.isdisjoint(fold.split.train.groups)
         assert {*extra} <= {*fold.split.train.candidates} & {*fold.split.test.candidates}
-        assert len(fold.split.test.candidates) == len(given.data.candidates) + 1
-    assert len(given.hold_out(None).split.train.questions) == 24
+        assert len(fold.split.test.candidates) == len(known.data.candidates) + 1
+    assert len(known.hold_out(None).split.train.questions) == 24
 
 
 def test_a_benchmark_keeps_its_own_folds_and_pools():
@@ -239,12 +248,12 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     texts = tmp_path / "pages"
     texts.mkdir()
     (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
-    given, how = RetrievalData.from_rows(rows()), {"documents": texts, "encoder": "tiny", "folds": 3}
-    whole = ms.tune(given, tmp_path / "whole", **how)
+    told, how = RetrievalData.from_rows(rows()), {"documents": texts, "encoder": "tiny", "folds": 3}
+    whole = ms.tune(told, tmp_path / "whole", **how)
     with pytest.raises(Interrupted, match=r"Continue with: metasearch\.tune\("):
-        ms.tune(given, tmp_path / "cut", **how, open_callback=lambda name: nullcontext(Stopping()))
+        ms.tune(told, tmp_path / "cut", **how, open_callback=lambda name: nullcontext(Stopping()))
     before = (tmp_path / "cut/results.jsonl").read_text()
-    cut = ms.tune(given, tmp_path / "cut", **how)
+    cut = ms.tune(told, tmp_path / "cut", **how)
     assert (tmp_path / "cut/results.jsonl").read_text().startswith(before)
     assert cut.choice == whole.choice
     assert len(before.splitlines()) > 1
@@ -256,7 +265,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     hits = ms.open_searcher(tmp_path / "whole/index").search(["Was wird gebacken?"], top_k=1)
     assert hits[0][0].passage.file.endswith("oven.de.md")
     with pytest.raises(RunFolderError, match="seed is 0, not 1"):
-        ms.tune(given, tmp_path / "cut", **how, seed=1)
+        ms.tune(told, tmp_path / "cut", **how, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -269,11 +278,11 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
 )
 def test_the_report_says_which_passages_of_the_documents_folds_search(tmp_path, count, pages, note):
     """The first page is a labelled document. One label has no folds."""
-    given = rows(count)
-    for number, text in enumerate([given[0]["document"], "Brot wird gebacken.", "Der Zug ist spät."][:pages]):
+    told = rows(count)
+    for number, text in enumerate([told[0]["document"], "Brot wird gebacken.", "Der Zug ist spät."][:pages]):
         (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
     config = TuneConfig(documents=[str(tmp_path)], encoder={"name": "tiny"})
-    run = TuneRun(config, tmp_path / "out", RetrievalData.from_rows(given))
+    run = TuneRun(config, tmp_path / "out", RetrievalData.from_rows(told))
     run.load_data()
     run.load_encoders()
     assert [each for each in run.notes if "passages of the documents" in each or "Folds" in each] == [note] * bool(note)

@@ -14,7 +14,9 @@ from metasearch.data.texts import tagged_of
 from metasearch.errors import ConfigError
 
 FINE_TUNE = "fine-tune"
-_BASE, _ALIGNED, _PROJECTED = "base encoder", "alignment", "projection"
+_BASE, _ALIGNED, _PROJECTED, _JOIN = "base encoder", "alignment", "projection", " + "
+_LEARNER = "learner "
+"""Stands before a learner that is called as one of these."""
 _FREQUENT = 0.05
 """Share of the documents from which a language counts."""
 
@@ -34,15 +36,23 @@ class Step:
     aligned: bool = False
 
     def __str__(self) -> str:
-        parts = [(_ALIGNED, self.aligned), (_PROJECTED, self.projected), (self.learner, self.learner)]
-        return " + ".join(name for name, taken in parts if taken) or _BASE
+        taken = [name for name, taken in ((_ALIGNED, self.aligned), (_PROJECTED, self.projected)) if taken]
+        name = _JOIN.join([*taken, *[self.learner] * bool(self.learner)]) or _BASE
+        return name if self.parse(name) == self else _JOIN.join([*taken, f"{_LEARNER}{self.learner}"])
 
     @classmethod
     def parse(cls, name: str) -> Self:
         """Return the step of a name, as `str` writes it into the results."""
-        parts = [] if name == _BASE else name.split(" + ")
-        learner = next((part for part in parts if part not in (_ALIGNED, _PROJECTED)), "")
-        return cls(learner, _PROJECTED in parts, _ALIGNED in parts)
+        rest = "" if name == _BASE else name
+        aligned, rest = _cut(rest, _ALIGNED)
+        projected, rest = _cut(rest, _PROJECTED)
+        return cls(rest.removeprefix(_LEARNER), projected, aligned)
+
+
+def _cut(name: str, part: str) -> tuple[bool, str]:
+    """Return whether a name begins with a part, and the rest of it."""
+    first, _, rest = name.partition(_JOIN)
+    return (True, rest) if first == part else (False, name)
 
 
 def list_steps(projected: bool, aligned: bool = False, learners: Sequence[str] = ()) -> list[Step]:
