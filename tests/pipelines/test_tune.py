@@ -1,8 +1,11 @@
 """Tuning: labels are held out by group, the simplest step that is good enough is kept, a stop loses no score."""
 
 import json
+import re
+import shutil
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from metasearch.config.run import TuneConfig
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
+from metasearch.pipelines.resume import open_run
 from metasearch.pipelines.tune import job, workshop
 from metasearch.pipelines.tune.choice import Table, choose, decide
 from metasearch.pipelines.tune.folds import Labels, pooled
@@ -312,3 +316,33 @@ def test_a_few_labels_bring_what_needs_none(tmp_path):
     assert result.table == []
     assert "Too few labelled questions to hold some out (6; at least 8 in 6 groups)" in result.report
     assert json.loads((tmp_path / "out/facts.json").read_text())
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    """Return a finished tuning of version 0.2.0, which kept the step that was not significantly worse than the best.
+
+    Its model is left out. Made by `ms.tune(rows(), folder, encoder="tiny", folds=3, learners=["maml"])`, two episodes.
+    """
+    return shutil.copytree(Path(__file__).parents[1] / "fixtures/tuning", tmp_path / "earlier")
+
+
+def test_a_finished_tuning_of_an_earlier_version_is_shown_with_its_report_and_scores(earlier):
+    report = (earlier / "report.md").read_text(encoding="utf-8")
+    assert open_run(earlier).execute().report == report
+    result = ms.tune(rows(), earlier, encoder="tiny", folds=3, learners=["maml"])
+    assert result.report == report
+    ranked = {"multilingual": "", "balanced": ", balanced scores"}
+    shown = re.findall(r"^\| (\S.*?)(?: \(kept\))? +\| +\**(\d+\.\d)\** \|", report, re.M)
+    assert [(line["step"] + ranked[line["pool"]], f"{100 * line['mean']:.1f}") for line in result.table] == shown
+    assert len(shown) == 6
+
+
+def test_a_model_that_another_version_chose_by_another_rule_is_named(earlier, caplog):
+    """The balanced scores are behind by 2.2 of 100 with p above 0.05 for all others; the paired rule kept `maml`."""
+    result = ms.tune(rows(), earlier, encoder="tiny", folds=3, learners=["maml"])
+    assert "Kept: maml." in result.report
+    assert (result.choice.kept.step, result.choice.kept.pool) == (BASE, "balanced")
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"{earlier}: another version chose the model by another rule; see report.md"
+    ]
