@@ -18,13 +18,13 @@ from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.pipelines.resume import open_run
-from metasearch.pipelines.tune import job, workshop
+from metasearch.pipelines.tune import job, training
 from metasearch.pipelines.tune.choice import Table, choose, decide
-from metasearch.pipelines.tune.folds import Labels, pooled
 from metasearch.pipelines.tune.job import TuneRun
+from metasearch.pipelines.tune.labels import Labels
 from metasearch.pipelines.tune.plan import Plan
-from metasearch.pipelines.tune.steps import Step, list_steps, pools, projectable
-from metasearch.pipelines.tune.workshop import prepare
+from metasearch.pipelines.tune.steps import Step, list_steps
+from metasearch.pipelines.tune.training import prepare
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
 
@@ -179,7 +179,7 @@ def test_a_step_without_all_folds_is_not_compared():
 def test_no_label_of_a_held_out_group_is_trained_on_and_unlabelled_texts_are_searched_by_every_fold():
     known = labels()
     extra = (Candidate("passage", "en", "Bread is baked in an oven.", "passage"),)
-    known = replace(known, extra=extra)
+    known = replace(known, everything=replace(known.data, candidates=(*known.data.candidates, *extra)))
     folds = [known.hold_out(fold) for fold in range(known.folds)]
     asked = [{question.group for question in fold.split.test.questions} for fold in folds]
     assert sorted(group for own in asked for group in own) == sorted(set(known.data.groups))
@@ -202,15 +202,15 @@ def test_folds_have_two_groups_at_least_and_few_labels_none(count, most, folds):
     assert labels(count, most).folds == folds
 
 
-def test_rungs_and_pools_are_those_that_the_data_allows():
+def test_steps_and_pools_are_those_that_the_data_allows():
     assert [str(step) for step in list_steps(True, True, ["maml"])] == [
         "base encoder", "projection", "projection + fine-tune", "alignment + projection + fine-tune",
         "alignment + projection + maml",
     ]  # fmt: skip
     assert [str(step) for step in list_steps(False)] == ["base encoder", "fine-tune"]
-    one, two = labels(languages=["de"]).data, labels().data
-    assert (pools(one), pools(two)) == (("multilingual",), ("multilingual", "balanced"))
-    assert (projectable([one]), projectable([two])) == ((), ("de", "en"))
+    one, two = labels(40, languages=["de"]), labels(40)
+    assert (one.pools(), two.pools()) == (("multilingual",), ("multilingual", "balanced"))
+    assert (one.projectable(), two.projectable(), labels().projectable()) == ((), ("de", "en"), ())
     with pytest.raises(ConfigError, match="does not learn from labels"):
         list_steps(True, learners=["distill"])
 
@@ -223,7 +223,7 @@ def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets)
     assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (size, size, 12)
     assert len(trained.arrangements["meta-train"][0].variants) == sets
     assert trained.split.train.languages == {"mul"}
-    assert pooled(fold).split.test == fold.split.test
+    assert trained.split.test == fold.split.test
 
 
 def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_steps(caplog):
@@ -248,7 +248,7 @@ class Stopping(Callback):
 
 @pytest.mark.slow
 def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it_promises(tmp_path, monkeypatch):
-    monkeypatch.setattr(workshop, "_MOST_EPISODES", 1)  # of fine-tuning: one step
+    monkeypatch.setattr(training, "_MOST_EPISODES", 1)  # of fine-tuning: one step
     texts = tmp_path / "pages"
     texts.mkdir()
     (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
@@ -294,7 +294,7 @@ def test_the_report_says_which_passages_of_the_documents_folds_search(tmp_path, 
 
 @pytest.mark.slow
 def test_other_learners_and_alignment_are_trained_and_compared(tmp_path, monkeypatch):
-    monkeypatch.setattr(workshop, "_MOST_EPISODES", 1)
+    monkeypatch.setattr(training, "_MOST_EPISODES", 1)
     monkeypatch.setattr(job, "_ALIGNMENT", ("stages.align.budget.steps=2", "stages.align.budget.epochs=1"))
     pairs = "".join(f"Where is the key K{i}?\tWo ist der Schlüssel K{i}?\n" for i in range(80))
     (tmp_path / "en-de.tsv").write_text(pairs, encoding="utf-8")

@@ -40,11 +40,11 @@ from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import ENCODER, Row, Run, require_disk_space, silent, stopped
 from metasearch.pipelines.search import index_documents
 from metasearch.pipelines.tune.choice import Choice, fold_label, read_choice
-from metasearch.pipelines.tune.folds import LEAST_FOLDS, LEAST_LABELS, Labels
+from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan, make_plan
 from metasearch.pipelines.tune.report import OPTIONS, build_report
-from metasearch.pipelines.tune.steps import list_steps, pools, projectable
-from metasearch.pipelines.tune.workshop import Workshop, encode_all
+from metasearch.pipelines.tune.steps import list_steps
+from metasearch.pipelines.tune.workshop import Workshop
 from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.folder import CONFIG, RunFolder
@@ -173,11 +173,11 @@ class TuneRun(Run[TuneConfig]):
     def _compare(self, callback: Callback) -> Choice:
         """Score each step on each fold, and return the choice."""
         benchmarks = [self.labels.hold_out(fold) for fold in range(self.labels.folds)]
-        languages = () if is_neutral(self.encoder) else projectable([each.split.train for each in benchmarks])
+        languages = () if is_neutral(self.encoder) else self.labels.projectable()
         self._note_skipped(languages)
         steps = list_steps(bool(languages), bool(self.config.translations), self.config.learners)
-        vectors, per_text = encode_all(self.encoder, self.labels.everything, callback)
-        plan = make_plan(self.config.encoder.name, steps, benchmarks, per_text)
+        workshop = Workshop.open(self.config, self.encoder, self.labels, languages, callback)
+        plan = make_plan(self.config.encoder.name, steps, benchmarks, workshop.per_text)
         log.info("plan: %s", plan)
         if self.limit is not None:
             plan = plan.within(self.limit - self.seconds)
@@ -185,7 +185,7 @@ class TuneRun(Run[TuneConfig]):
         done = (self.files.path / "aligned" / "model").is_dir()
         aligned = self._align(callback) if done or any(step.aligned for step in plan.steps) else None
         self.steps = steps
-        self.workshop = Workshop(self.config, self.encoder, vectors, languages, aligned)
+        self.workshop = replace(workshop, aligned=aligned)
         start = self.seconds
         for benchmark in benchmarks[: plan.folds]:
             fold = benchmark.fold
@@ -195,7 +195,7 @@ class TuneRun(Run[TuneConfig]):
         return read_choice(self.files)
 
     def _score_fold(self, plan: Plan, benchmark: Benchmark, callback: Callback) -> None:
-        ranked = pools(self.labels.data)
+        ranked = self.labels.pools()
         known = {(row["learner"], row["fold"]) for row in self.files.results()}
         for step in plan.steps:
             if (str(step), benchmark.fold) in known:
@@ -222,7 +222,7 @@ class TuneRun(Run[TuneConfig]):
 
     def _project_alone(self, callback: Callback) -> Encoder:
         """Return the encoder without language bias, which takes no label, or unchanged."""
-        languages = projectable([self.labels.everything])
+        languages = self.labels.projectable()
         few = (
             f"Too few labelled questions to hold some out ({len(self.labels.data.questions)}; at least {LEAST_LABELS} "
             f"in {2 * LEAST_FOLDS} groups)"
@@ -269,7 +269,7 @@ class TuneRun(Run[TuneConfig]):
                 "The language-neutral projection was skipped: it needs 20 texts or more in each of two languages, and "
                 f"the labels and documents are in {', '.join(sorted(data.languages))}."
             )
-        if len(pools(data)) == 1:
+        if len(self.labels.pools()) == 1:
             self._note("Balanced scores were skipped: the documents are in one language.")
         if not self.config.translations:
             self._note("Alignment was skipped: it needs --translations.")
@@ -304,7 +304,8 @@ class TuneRun(Run[TuneConfig]):
         extra = [
             Candidate(f"passage {i}", each.language, each.text, f"passage {i}") for i, each in enumerate(found[::step])
         ]
-        self.labels = replace(self.labels, extra=tuple(extra))
+        data = self.labels.data
+        self.labels = replace(self.labels, everything=replace(data, candidates=(*data.candidates, *extra)))
         if not self.labels.benchmark:
             return
         if found:

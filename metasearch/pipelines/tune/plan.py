@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.evaluation.report.formats import duration
-from metasearch.pipelines.tune.folds import LEAST_FOLDS
+from metasearch.pipelines.tune.labels import LEAST_FOLDS
 from metasearch.pipelines.tune.steps import FINE_TUNE, Step
-from metasearch.pipelines.tune.workshop import prepare
+from metasearch.pipelines.tune.training import prepare
 
 log = logging.getLogger(__name__)
 

@@ -1,24 +1,16 @@
-"""The steps: ways to make an encoder from labels, and to rank with it, that the data allows; the simplest first."""
+"""The steps: ways to make an encoder from labels that the data allows; the simplest first."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from metasearch.config import registry
-from metasearch.config.languages import UNKNOWN
-from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
-from metasearch.config.postprocessing import LEAST
-from metasearch.data.records import Data, RetrievalData
-from metasearch.data.texts import tagged_of
 from metasearch.errors import ConfigError
 
 FINE_TUNE = "fine-tune"
 _BASE, _ALIGNED, _PROJECTED, _JOIN = "base encoder", "alignment", "projection", " + "
 _LEARNER = "learner "
 """Stands before a learner that is called as one of these."""
-_FREQUENT = 0.05
-"""Share of the documents from which a language counts."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +61,3 @@ def list_steps(projected: bool, aligned: bool = False, learners: Sequence[str] =
     steps += [Step(FINE_TUNE, True, True)] * aligned
     others = [learner for learner in dict.fromkeys(learners) if learner != FINE_TUNE]
     return steps + [Step(learner, projected or aligned, aligned) for learner in others]
-
-
-def pools(data: RetrievalData) -> tuple[Pool, ...]:
-    """Return the rankings to try with each step, the simplest first."""
-    counts = Counter(candidate.language for candidate in data.candidates)
-    # Detection takes a few short texts for another language.
-    if sum(count > _FREQUENT * counts.total() for count in counts.values()) < 2:
-        return (MULTILINGUAL,)
-    translated = any(len(languages) > 1 for languages in data.answers.values())
-    return (MULTILINGUAL, BALANCED, EXPANDED) if translated else (MULTILINGUAL, BALANCED)
-
-
-def projectable(parts: Sequence[Data]) -> tuple[str, ...]:
-    """Return the languages with enough texts for a projection in each training split; none where only one has."""
-    counts = [{language: len(own) for language, own in tagged_of(part, LEAST).items()} for part in parts]
-    known = sorted(set[str]().union(*counts) - {UNKNOWN})
-    found = tuple(language for language in known if all(count.get(language, 0) >= LEAST for count in counts))
-    return found if len(found) > 1 else ()
