@@ -19,11 +19,12 @@ from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.pipelines.resume import open_run
 from metasearch.pipelines.tune import job, training
-from metasearch.pipelines.tune.choice import Table, choose, decide
+from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.job import TuneRun
 from metasearch.pipelines.tune.labels import Labels
 from metasearch.pipelines.tune.plan import Plan
 from metasearch.pipelines.tune.steps import Step, list_steps
+from metasearch.pipelines.tune.table import Table
 from metasearch.pipelines.tune.training import prepare
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
@@ -45,18 +46,15 @@ def labels(count=12, folds=5, extra=(), **languages):
     return Labels.of(RetrievalData.from_rows(rows(count, **languages)), folds)
 
 
-def scored(values, groups, pool="multilingual"):
-    """Return scores of steps from the values of their questions by fold; `groups` has the group of each question."""
+def scored(step, values, groups, pool="multilingual"):
+    """Return a step's results by fold, from the values and the groups of each fold's questions."""
     return {
-        step: {
-            fold: QueryResults(
-                {(pool, "de", "all"): tuple(f"q{fold}{i}" for i in range(len(own)))},
-                {("map@20", pool, "de", "all"): np.array(own)},
-                articles={f"q{fold}{i}": groups[fold][i] for i in range(len(own))},
-            )
-            for fold, own in enumerate(folds)
-        }
-        for step, folds in values.items()
+        (step, fold): QueryResults(
+            {(pool, "de", "all"): tuple(f"q{fold}{i}" for i in range(len(own)))},
+            {("map@20", pool, "de", "all"): np.array(own)},
+            articles={f"q{fold}{i}": groups[fold][i] for i in range(len(own))},
+        )
+        for fold, own in enumerate(values)
     }
 
 
@@ -68,7 +66,7 @@ def table(*lines, folds=4, groups=None):
     count = len(lines[0])
     named = [(BASE, "multilingual"), (PROJECTION, "multilingual"), (TUNED, "multilingual"), (TUNED, "balanced")]
     held = np.arange(count) * folds // count
-    return Table(tuple(named[: len(lines)]), np.array(lines), held, tuple(groups or map(str, range(count))))
+    return Table("map@20", tuple(named[: len(lines)]), np.array(lines), held, tuple(groups or map(str, range(count))))
 
 
 def test_the_simplest_step_is_kept_that_no_other_one_beats():
@@ -76,7 +74,7 @@ def test_the_simplest_step_is_kept_that_no_other_one_beats():
     base = np.full(12, 0.3)
     projection = base + 0.2 + 0.01 * np.arange(12)
     tuned = projection + 0.02 * np.resize([1, -1], 12) + 0.001
-    choice = decide(table(base, projection, tuned), "map@20")
+    choice = Choice.of(table(base, projection, tuned))
     assert [each.p < 0.05 for each in choice.standings] == [True, False, False]
     assert (choice.kept.step, choice.best.step) == (PROJECTION, TUNED)
     assert choice.kept.gain.mean == pytest.approx(0.2 + 0.01 * 11 / 2)
@@ -89,14 +87,14 @@ def test_the_simplest_step_is_kept_that_no_other_one_beats():
 
 
 def test_scores_of_all_folds_are_read_by_question_whatever_their_order():
-    base = scored({"base encoder": [[0.1, 0.2], [0.3, 0.4]]}, [["a", "b"], ["c", "d"]])
-    one, other = base["base encoder"][0], base["base encoder"][1]
+    base = scored(BASE, [[0.1, 0.2], [0.3, 0.4]], [["a", "b"], ["c", "d"]])
+    one, other = base.values()
     turned = replace(
         one,
         units={cell: ids[::-1] for cell, ids in one.units.items()},
         columns={cell: own[::-1] for cell, own in one.columns.items()},
     )
-    found = Table.of({**base, "fine-tune": {1: other, 0: turned}}, "map@20")
+    found = Table.of({**base, (TUNED, 1): other, (TUNED, 0): turned}, "map@20")
     assert found.lines == ((BASE, "multilingual"), (TUNED, "multilingual"))
     assert found.scores.tolist() == [[0.1, 0.2, 0.3, 0.4]] * 2
     assert (found.folds.tolist(), found.groups) == ([0, 0, 1, 1], ("a", "b", "c", "d"))
@@ -106,7 +104,7 @@ def test_scores_of_all_folds_are_read_by_question_whatever_their_order():
         columns={cell: own[:1] for cell, own in one.columns.items()},
     )
     with pytest.raises(DataError, match="step 'fine-tune', pool multilingual: no score of question 'q01'"):
-        Table.of({**base, "fine-tune": {0: short, 1: other}}, "map@20")
+        Table.of({**base, (TUNED, 0): short, (TUNED, 1): other}, "map@20")
 
 
 LEARNERS = st.one_of(
@@ -125,7 +123,7 @@ def test_a_ranking_that_another_of_its_step_beats_is_not_kept():
     """Training changes each score by 0.2 up or down, which is not significant; the other ranking adds 0.05 to each."""
     base = np.full(12, 0.5)
     tuned = base + np.resize([0.2, -0.2, 0.2, -0.19], 12)
-    choice = decide(table(base, tuned - 0.05, tuned, base + np.resize([0.05, 0.051], 12)), "map@20")
+    choice = Choice.of(table(base, tuned - 0.05, tuned, base + np.resize([0.05, 0.051], 12)))
     assert [each.p < 0.05 for each in choice.standings] == [True, True, False, False]
 
 
@@ -134,7 +132,7 @@ def test_one_fold_that_changes_the_choice_is_named_and_the_gain_is_of_folds_that
     base = np.full(24, 0.5) + 0.01 * np.arange(24)
     gain = np.where(np.arange(24) < 12, 0.3, 0.0) + np.resize([0.001, -0.001], 24)
     own = table(base, base + gain, folds=6)
-    choice = decide(own, "map@20")
+    choice = Choice.of(own)
     chosen = [own.without(fold).choose() for fold in range(6)]
     assert choice.kept.step == PROJECTION
     assert choice.kept.gain.mean == pytest.approx(
@@ -143,7 +141,7 @@ def test_one_fold_that_changes_the_choice_is_named_and_the_gain_is_of_folds_that
     assert choice.others == {fold: "base encoder" for fold in range(6) if not chosen[fold]}
     assert choice.standings[1].gain.mean == pytest.approx(gain.mean())
 
-    rare = decide(table(base, base + np.where(np.arange(24) < 6, 0.3, 0.001), folds=4), "map@20")
+    rare = Choice.of(table(base, base + np.where(np.arange(24) < 6, 0.3, 0.001), folds=4))
     said = [f"'base encoder' without fold {fold + 1}" for fold in rare.others]
     assert all(each in str(rare) for each in said)
     assert ("each fold is scored by what the others choose" in str(rare)) == bool(rare.others)
@@ -152,7 +150,7 @@ def test_one_fold_that_changes_the_choice_is_named_and_the_gain_is_of_folds_that
 @pytest.mark.parametrize("lines", [1, 3])
 def test_scores_at_the_limit_have_an_exact_bound_and_nothing_is_said_of_steps_that_there_are_not(lines):
     """Of 12 groups without an error, the share with one is 1 - 0.025^(1/12) at most (Clopper & Pearson)."""
-    choice = decide(table(*[np.ones(12)] * lines), "map@20")
+    choice = Choice.of(table(*[np.ones(12)] * lines))
     low = 100 * 0.025 ** (1 / 12)
     tried = "Nothing else was tried." if lines == 1 else "Nothing else is better."
     assert f"map@20 × 100 is 100.0 ({low:.1f} to 100.0) on 12 held-out questions in 4 folds. {tried}" in str(choice)
@@ -162,8 +160,8 @@ def test_scores_at_the_limit_have_an_exact_bound_and_nothing_is_said_of_steps_th
 def test_questions_of_a_group_count_once_and_intervals_end_at_possible_scores():
     """Twelve questions on four documents are four observations: their interval is that of four."""
     base, tuned, named = [0.2, 0.9, 0.1, 0.9], [0.6, 1.0, 0.1, 0.8], "abcd"
-    four = decide(table(base, tuned, groups=named), "map@20")
-    many = decide(table(np.repeat(base, 3), np.repeat(tuned, 3), groups="aaabbbcccddd"), "map@20")
+    four = Choice.of(table(base, tuned, groups=named))
+    many = Choice.of(table(np.repeat(base, 3), np.repeat(tuned, 3), groups="aaabbbcccddd"))
     for one, other in zip(four.standings, many.standings, strict=True):
         assert (one.gain.mean, one.gain.p) == pytest.approx((other.gain.mean, other.gain.p))
         assert one.p == other.p
@@ -172,8 +170,8 @@ def test_questions_of_a_group_count_once_and_intervals_end_at_possible_scores():
 
 def test_a_step_without_all_folds_is_not_compared():
     groups = [["a"], ["b"], ["c"]]
-    values = scored({"base encoder": [[0.3], [0.4], [0.3]], "fine-tune": [[0.9], [0.9]]}, groups)
-    assert [each.step for each in choose(values, "map@20").standings] == [BASE]
+    results = scored(BASE, [[0.3], [0.4], [0.3]], groups) | scored(TUNED, [[0.9], [0.9]], groups)
+    assert Table.of(results, "map@20").lines == ((BASE, "multilingual"),)
 
 
 def test_no_label_of_a_held_out_group_is_trained_on_and_unlabelled_texts_are_searched_by_every_fold():

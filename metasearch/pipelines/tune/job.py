@@ -39,16 +39,16 @@ from metasearch.pipelines.neutral import neutralise_encoder, vectors_of
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import ENCODER, Row, Run, require_disk_space, silent, stopped
 from metasearch.pipelines.search import index_documents
-from metasearch.pipelines.tune.choice import Choice, fold_label, read_choice
+from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan, make_plan
 from metasearch.pipelines.tune.report import OPTIONS, build_report
 from metasearch.pipelines.tune.steps import list_steps
+from metasearch.pipelines.tune.table import Table, results_path
 from metasearch.pipelines.tune.workshop import Workshop
 from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.folder import CONFIG, RunFolder
-from metasearch.runs.per_query_results import query_results_path
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.runs.versions import describe_versions, versions
 from metasearch.training.hardware import used
@@ -192,7 +192,7 @@ class TuneRun(Run[TuneConfig]):
             if fold >= LEAST_FOLDS and self._late(plan, fold, (self.seconds - start) / fold):
                 break
             self._score_fold(plan, benchmark, callback)
-        return read_choice(self.files)
+        return Choice.of(Table.read(self.files))
 
     def _score_fold(self, plan: Plan, benchmark: Benchmark, callback: Callback) -> None:
         ranked = self.labels.pools()
@@ -207,8 +207,7 @@ class TuneRun(Run[TuneConfig]):
             facts |= {"fold": benchmark.fold, "split": "test", "seed": self.config.seed}
             facts |= {"data": self.labels.data.fingerprint, "weights": self.encoder.origin, "versions": versions()}
             # Before the rows, which say that the step is scored.
-            label = fold_label(benchmark.fold)
-            found.questions.save(query_results_path(self.files.path, benchmark.task.task, str(step), label), facts)
+            found.questions.save(results_path(self.files, benchmark.task.task, step, benchmark.fold), facts)
             self.files.add_results({**facts, **row} for row in found.rows())
             shown = ", ".join(f"{pool} {100 * found.mean(benchmark.task.monitor, pool):.1f}" for pool in ranked)
             log.info("%s: %s %s", what, benchmark.task.monitor, shown)
@@ -417,7 +416,7 @@ def tune(
             else RetrievalData.from_rows(labels, columns, ignore_identical_ids=ignore_identical_ids)
         )
     result = _open_tuning(config, Path(output), given, time).execute(open_callback, trust_remote_code)
-    choice = read_choice(RunFolder(result.folder)) if result.rows else None
+    choice = Choice.of(Table.read(RunFolder(result.folder))) if result.rows else None
     if choice and str(choice) not in result.report:
         log.warning("%s: another version chose the model by another rule; see report.md", result.folder)
     return TuneResult(result.folder, result.report, choice)
