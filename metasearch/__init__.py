@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from metasearch.pipelines.neutral import neutralise
     from metasearch.pipelines.search import index_documents, open_searcher
     from metasearch.pipelines.study.runner import begin as crossval
-    from metasearch.pipelines.tune.job import tune
+    from metasearch.pipelines.tune.call import tune
 
 _HOME = {  # module, and the name there where it is another one; with a colon alone the module
     "Benchmark": "data.benchmark",
@@ -65,7 +65,7 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
     "neutralise": "pipelines.neutral",
     "open_searcher": "pipelines.search",
     "read_study": "evaluation.study.read",
-    "tune": "pipelines.tune.job",
+    "tune": "pipelines.tune.call",
 }
 
 __all__ = [

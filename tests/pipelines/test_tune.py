@@ -18,7 +18,7 @@ from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.pipelines.resume import open_run
-from metasearch.pipelines.tune import job, training
+from metasearch.pipelines.tune import alignment, training
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.job import TuneRun
 from metasearch.pipelines.tune.labels import Labels
@@ -293,7 +293,7 @@ def test_the_report_says_which_passages_of_the_documents_folds_search(tmp_path, 
 @pytest.mark.slow
 def test_other_learners_and_alignment_are_trained_and_compared(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "_MOST_EPISODES", 1)
-    monkeypatch.setattr(job, "_ALIGNMENT", ("stages.align.budget.steps=2", "stages.align.budget.epochs=1"))
+    monkeypatch.setattr(alignment, "_BUDGET", ("stages.align.budget.steps=2", "stages.align.budget.epochs=1"))
     pairs = "".join(f"Where is the key K{i}?\tWo ist der Schlüssel K{i}?\n" for i in range(80))
     (tmp_path / "en-de.tsv").write_text(pairs, encoding="utf-8")
     how = {"learners": ["maml", "maml-align"], "translations": tmp_path / "en-de.tsv", "folds": 3}
