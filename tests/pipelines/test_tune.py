@@ -17,8 +17,9 @@ from metasearch.config.run import TuneConfig
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
+from metasearch.pipelines import alignment
 from metasearch.pipelines.resume import open_run
-from metasearch.pipelines.tune import alignment, training
+from metasearch.pipelines.tune import training
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.job import TuneRun
 from metasearch.pipelines.tune.labels import Labels

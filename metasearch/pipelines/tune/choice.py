@@ -97,13 +97,11 @@ class Choice:
         return f"Kept: {kept}. {score}. {self._reason()}"
 
     def _reason(self) -> str:
-        if len(self.standings) == 1:
-            return "Nothing else was tried."
         if not self.is_kept(self.best):
             behind = interval(self.behind)
             return f"It is the simplest that is not significantly worse than the best, {self.best}: {behind}."
         if self.is_kept(self.standings[0]):
-            return "Nothing else is better."
+            return "Nothing else is better." if self.standings[1:] else "Nothing else was tried."
         return "Everything simpler is significantly worse, and nothing else is better."
 
 

@@ -29,12 +29,12 @@ from metasearch.errors import DataError, Interrupted, quoted
 from metasearch.evaluation.report.formats import duration
 from metasearch.io import atomic_write
 from metasearch.pipelines import factory
+from metasearch.pipelines.alignment import align
 from metasearch.pipelines.cards import find_base, tuned_card
 from metasearch.pipelines.neutral import vectors_of
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import ENCODER, Row, Run, require_disk_space, stopped
 from metasearch.pipelines.search import index_documents
-from metasearch.pipelines.tune.alignment import align
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan, make_plan
@@ -43,7 +43,7 @@ from metasearch.pipelines.tune.steps import Step, list_steps
 from metasearch.pipelines.tune.table import Table, results_path
 from metasearch.pipelines.tune.workshop import Workshop
 from metasearch.retrieval.search.passages import cutting
-from metasearch.runs.callbacks import Callback, OpenCallback
+from metasearch.runs.callbacks import Callback, OpenCallback, PrefixedProgress
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.runs.versions import describe_versions, versions
 from metasearch.training.hardware import used
@@ -52,21 +52,6 @@ log = logging.getLogger(__name__)
 
 _SEARCHED = 2000
 """Unlabelled passages that a fold searches at most: each trained step encodes them once for each fold."""
-
-
-class _PrefixedProgress(Callback):
-    """Passes on steps and texts, but no dev scores: they are of texts that are trained on."""
-
-    def __init__(self, callback: Callback, what: str) -> None:
-        self._callback, self._what = callback, what
-
-    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Pass on a step."""
-        self._callback.on_step(step, total, self._what, terms)
-
-    def on_encode(self, what: str, done: int, total: int) -> None:
-        """Pass on encoded texts."""
-        self._callback.on_encode(f"{self._what}: {what}", done, total)
 
 
 class TuneRun(Run[TuneConfig]):
@@ -130,7 +115,7 @@ class TuneRun(Run[TuneConfig]):
         choice = self._compare(callback) if self.labels.benchmark else None
         if choice:
             log.info("%s", choice)
-            progress = _PrefixedProgress(callback, f"all labels, {choice.kept.step}")
+            progress = PrefixedProgress(callback, f"all labels, {choice.kept.step}")
             encoder = self.workshop.make(choice.kept.step, self.labels.hold_out(None), progress)
         else:
             encoder = self._project_alone(callback)
@@ -182,7 +167,9 @@ class TuneRun(Run[TuneConfig]):
         # A step that was scored before --time dropped it may be kept.
         done = (self.files.path / "aligned" / "model").is_dir()
         if done or any(step.aligned for step in plan.steps):
-            workshop = replace(workshop, aligned=align(config, self.files.path, neutral, callback))
+            to = self.files.path
+            aligned = align(config.encoder, config.translations, to, neutral, config.device, config.seed, callback)
+            workshop = replace(workshop, aligned=aligned)
         self.workshop, start = workshop, self.seconds
         for fold, benchmark in enumerate(benchmarks[: plan.folds]):
             if fold >= LEAST_FOLDS and self._late(plan, fold, (self.seconds - start) / fold):
@@ -197,7 +184,7 @@ class TuneRun(Run[TuneConfig]):
             if (str(step), fold) in known:
                 continue
             what = f"fold {fold + 1} of {plan.folds}, {step}"
-            found = self.workshop.score(step, benchmark, pools, _PrefixedProgress(callback, what))
+            found = self.workshop.score(step, benchmark, pools, PrefixedProgress(callback, what))
             facts: Row = {"task": task.task, "encoder": self.config.encoder.name, "learner": str(step)}
             facts |= {"rank": steps.index(step), "monitor": task.monitor}
             facts |= {"fold": fold, "split": "test", "seed": self.config.seed}

@@ -48,10 +48,9 @@ class Labels:
         Few labels have fewer folds, each of two groups or more, and none where there are too few to hold any out.
         """
         if isinstance(labels, RetrievalData):
-            groups = len({question.group for question in labels.questions})
-            count = min(folds, groups // 2) if len(labels.questions) >= LEAST_LABELS else 0
-            count = count if count >= LEAST_FOLDS else 0
-            return cls(labels, labels, labels.benchmark(folds=count, name="labels") if count else None, count)
+            most = len({question.group for question in labels.questions}) // 2
+            folds = min(folds, most) if most >= LEAST_FOLDS and len(labels.questions) >= LEAST_LABELS else 0
+            return cls(labels, labels, labels.benchmark(folds=folds, name="labels") if folds else None, folds)
         task, data = labels.task, labels.data
         if not isinstance(data, RetrievalData) or task.folds.method != "kfold":
             raise ConfigError(f"task '{task.task}': tune needs questions with answers, to be cut into folds")

@@ -1,5 +1,6 @@
 """The steps: ways to make an encoder from labels that the data allows; the simplest first."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -7,10 +8,8 @@ from typing import Self
 from metasearch.config import registry
 from metasearch.errors import ConfigError
 
-FINE_TUNE = "fine-tune"
-_BASE, _ALIGNED, _PROJECTED, _JOIN = "base encoder", "alignment", "projection", " + "
-_LEARNER = "learner "
-"""Stands before a learner that is called as one of these."""
+BASE, FINE_TUNE = "base encoder", "fine-tune"
+_NAME = re.compile(r"(alignment(?: \+ |$))?(projection(?: \+ |$))?(?:learner )?(.*)", re.S)
 
 
 @dataclass(frozen=True)
@@ -28,23 +27,16 @@ class Step:
     aligned: bool = False
 
     def __str__(self) -> str:
-        taken = [name for name, taken in ((_ALIGNED, self.aligned), (_PROJECTED, self.projected)) if taken]
-        name = _JOIN.join([*taken, *[self.learner] * bool(self.learner)]) or _BASE
-        return name if self.parse(name) == self else _JOIN.join([*taken, f"{_LEARNER}{self.learner}"])
+        first = "alignment + " * self.aligned + "projection + " * self.projected
+        name = f"{first}{self.learner}" if self.learner else first.removesuffix(" + ") or BASE
+        # A learner may be called as one of these.
+        return name if self.parse(name) == self else f"{first}learner {self.learner}"
 
     @classmethod
     def parse(cls, name: str) -> Self:
         """Return the step of a name, as `str` writes it into the results."""
-        rest = "" if name == _BASE else name
-        aligned, rest = _cut(rest, _ALIGNED)
-        projected, rest = _cut(rest, _PROJECTED)
-        return cls(rest.removeprefix(_LEARNER), projected, aligned)
-
-
-def _cut(name: str, part: str) -> tuple[bool, str]:
-    """Return whether a name begins with a part, and the rest of it."""
-    first, _, rest = name.partition(_JOIN)
-    return (True, rest) if first == part else (False, name)
+        aligned, projected, learner = _NAME.fullmatch("" if name == BASE else name).groups()  # type: ignore[union-attr]
+        return cls(learner, bool(projected), bool(aligned))
 
 
 def list_steps(projected: bool, aligned: bool = False, learners: Sequence[str] = ()) -> list[Step]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Self, cast
 
@@ -44,9 +45,8 @@ class Table:
     def read(cls, run: RunFolder) -> Self:
         """Return the table of a folder, with the measure that its task monitors."""
         rows = [row for row in run.results() if (row["measure"], row["language"]) == (row["monitor"], MEAN)]
-        rows.sort(key=lambda row: row["rank"])
-        cells = dict.fromkeys((row["task"], row["learner"], row["fold"]) for row in rows)
-        paths = {(Step.parse(name), fold): results_path(run, task, name, fold) for task, name, fold in cells}
+        cells = {(row["learner"], row["fold"]): row["task"] for row in sorted(rows, key=lambda row: row["rank"])}
+        paths = {(Step.parse(name), fold): results_path(run, task, name, fold) for (name, fold), task in cells.items()}
         return cls.of({cell: load(path)[0] for cell, path in paths.items()}, rows[0]["monitor"])
 
     @classmethod
@@ -54,10 +54,10 @@ class Table:
         """Return the table of results by step and fold, without steps that lack a fold of the first one."""
         steps = list(dict.fromkeys(step for step, _ in results))
         folds = sorted(fold for step, fold in results if step == steps[0])
+        complete = [step for step in steps if all((step, fold) in results for fold in folds)]
         values: dict[tuple[Step, Pool], dict[tuple[int, str, str], float]] = {}
         groups: dict[tuple[int, str, str], str] = {}
-        complete = [step for step in steps if all((step, fold) in results for fold in folds)]
-        for step, fold in ((step, fold) for step in complete for fold in folds):
+        for step, fold in product(complete, folds):
             own = results[step, fold]
             for (column, pool, language, inside), scores in own.columns.items():
                 if column != measure:
@@ -69,8 +69,7 @@ class Table:
             if missing := groups.keys() - known.keys():
                 raise DataError(f"step '{step}', pool {pool}: no score of question '{min(missing)[2]}'")
         found = np.array([[known[place] for place in groups] for known in values.values()])
-        held = np.array([fold for fold, _, _ in groups])
-        return cls(measure, tuple(values), found, held, tuple(groups.values()))
+        return cls(measure, tuple(values), found, np.array([fold for fold, *_ in groups]), tuple(groups.values()))
 
     def p(self, line: int) -> float:
         """Return the p-value of the hypothesis that no other line is better than one; see `any_above_zero`."""
@@ -87,9 +86,9 @@ class Table:
 
     def without(self, fold: int) -> "Table":
         """Return the table without the questions of a fold."""
-        others = self.folds != fold
-        groups = tuple(group for group, other in zip(self.groups, others, strict=True) if other)
-        return replace(self, scores=self.scores[:, others], folds=self.folds[others], groups=groups)
+        other = self.folds != fold
+        groups = tuple(np.array(self.groups)[other].tolist())
+        return replace(self, scores=self.scores[:, other], folds=self.folds[other], groups=groups)
 
     def mean(self, own: NDArray[np.float64]) -> PairedTest:
         """Return the mean of scores of all questions, `(N,)`, with its interval."""

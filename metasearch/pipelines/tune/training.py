@@ -13,8 +13,7 @@ from metasearch.config.recipe import Recipe
 from metasearch.config.task import PHASES
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, RetrievalData
-from metasearch.episodes.samplers import check_sizes
-from metasearch.errors import DataError
+from metasearch.episodes.samplers import fit_sizes
 from metasearch.pipelines.compatibility import learner_class
 from metasearch.pipelines.tune.steps import FINE_TUNE, Step
 
@@ -35,43 +34,25 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     """Return a step's training data and recipe, with sets that fit the labels; `DataError` for too few labels.
 
     Fine-tuning draws from all languages together. A meta-learner follows the task's arrangements, if it has any.
-    `encoder` is a name, which has recipes of its own.
+    `encoder` is a name, which may have recipes of its own.
     """
-    library = Library()
-    name = _RECIPE if step.learner == FINE_TUNE else library.recipe_for(step.learner, encoder)
+    library, tuned = Library(), step.learner == FINE_TUNE
+    name = _RECIPE if tuned else library.recipe_for(step.learner, encoder)
     # The recipe of a paper, without an encoder in its name, fits neither a few labels nor a short training.
     recipe = library.recipe(library.recipe_for(name, _SMALL) if name == step.learner else name)
-    links = learner_class(recipe).links
+    episodes, budget, links = recipe.episodes, recipe.budget, learner_class(recipe).links
     questions = cast(RetrievalData, benchmark.split.train).questions
     # Two sets of a few labels would be the same questions twice; translations of a question are one label.
-    few = len({question.id for question in questions}) < recipe.episodes.k + recipe.episodes.q
+    few = len({question.id for question in questions}) < episodes.k + episodes.q
     trained = _pooled(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
-    if step.learner != FINE_TUNE:
-        modes = (mode for mode in map(library.mode, _MODES) if mode.links in links)
-        if found := next(filter(None, (mode.arrangements(benchmark.task) for mode in modes)), None):
-            trained = replace(benchmark, arrangements=found)
+    if not tuned:
+        found = (mode.arrangements(benchmark.task) for mode in map(library.mode, _MODES) if mode.links in links)
+        trained = next((replace(benchmark, arrangements=each) for each in found if each), trained)
     # The dev split is a part of train, so that both phases are one.
-    episodes = min(recipe.budget.meta_train + recipe.budget.meta_valid, _MOST_EPISODES)
-    once = {"meta_train": episodes, "meta_valid": 0, "epochs": 1, "eval_every": 0, "patience": 0}
-    budget = recipe.budget.model_copy(update=once)
-    largest = _FEW if few and step.learner == FINE_TUNE else max(recipe.episodes.k, recipe.episodes.q)
-    most = min(largest, len(questions))
-    return trained, _fit_sets(recipe.model_copy(update={"budget": budget}), trained, most)
-
-
-def _fit_sets(recipe: Recipe, benchmark: Benchmark, most: int) -> Recipe:
-    """Return a recipe whose sets are as large as the labels allow, no larger than it says, and `most` at most."""
-    sizes = {"k": min(recipe.episodes.k, most), "q": min(recipe.episodes.q, most)}
-    while True:
-        fitting = recipe.model_copy(update={"episodes": recipe.episodes.model_copy(update=sizes)})
-        try:
-            check_sizes(benchmark, fitting)
-        except DataError:
-            if max(sizes.values()) == 1:
-                raise
-            sizes = {name: max(1, size // 2) for name, size in sizes.items()}
-        else:
-            return fitting
+    once = {"meta_train": min(budget.meta_train + budget.meta_valid, _MOST_EPISODES), "meta_valid": 0}
+    budget = budget.model_copy(update={**once, "epochs": 1, "eval_every": 0, "patience": 0})
+    most = min(len(questions), _FEW) if few and tuned else len(questions)
+    return trained, fit_sizes(trained, recipe.model_copy(update={"budget": budget}), most)
 
 
 def _pooled(benchmark: Benchmark, links: int) -> Benchmark:
@@ -83,7 +64,6 @@ def _pooled(benchmark: Benchmark, links: int) -> Benchmark:
         candidates = tuple(replace(candidate, language=_POOLED) for candidate in data.candidates)
         return replace(data, questions=questions, candidates=candidates)
 
-    own = benchmark.split
+    parts = replace(benchmark.split, train=merged(benchmark.split.train), dev=merged(benchmark.split.dev))
     chain = Arrangement((Variant(_POOLED, (_POOLED,)),) * links)
-    parts = replace(own, train=merged(own.train), dev=merged(own.dev))
     return replace(benchmark, arrangements={phase: [chain] for phase in PHASES}, split=parts)

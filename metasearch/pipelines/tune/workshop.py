@@ -12,7 +12,7 @@ from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder, append
+from metasearch.encoders.neutral import ProjectedEncoder, append
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
@@ -21,7 +21,7 @@ from metasearch.pipelines.neutral import train_map
 from metasearch.pipelines.tune.labels import Labels
 from metasearch.pipelines.tune.steps import Step
 from metasearch.pipelines.tune.training import prepare
-from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.callbacks import Callback
 from metasearch.runs.signals import interrupted
 
 
@@ -60,33 +60,28 @@ class Workshop:
         per_text = (time.perf_counter() - start) / (len(data.questions) + len(data.candidates))
         return cls(config, encoder, vectors, per_text, languages)
 
-    def score(
-        self, step: Step, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback = SILENT
-    ) -> Evaluation:
+    def score(self, step: Step, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback) -> Evaluation:
         """Return the scores of a step on the test split in each pool."""
-        encoder: TextEncoder = self.vectors
         if step.learner:
-            encoder = self.make(step, benchmark, callback)
-        elif step.projected:
-            encoder = ProjectedEncoder(self.vectors, self._project(benchmark, callback))
+            encoder: TextEncoder = self.make(step, benchmark, callback)
+        else:
+            encoder = self._projected(benchmark, callback) if step.projected else self.vectors
         return evaluate(encoder, benchmark.split.test, benchmark.measures, ranked)
 
-    def make(self, step: Step, benchmark: Benchmark, callback: Callback = SILENT) -> Encoder:
+    def make(self, step: Step, benchmark: Benchmark, callback: Callback) -> Encoder:
         """Return a new encoder, made from the training split of a benchmark.
 
         Raises:
             DataError: there are too few labels to train on.
             Interrupted: by Ctrl-C or SIGTERM.
         """
-        config, start = self.config, self.config.encoder
-        if step.aligned:
-            start = start.model_copy(update={"name": str(self.aligned)})
-        encoder = factory.load_encoder(start, benchmark.task.max_length, device=config.device)
+        config = self.config
         vectors: TextEncoder | None = None if step.aligned else self.vectors
+        start = config.encoder.model_copy(update={"name": str(self.aligned)}) if step.aligned else config.encoder
+        encoder = factory.load_encoder(start, benchmark.task.max_length, device=config.device)
         if step.projected and not step.aligned:
-            projection = self._project(benchmark, callback)
-            append(encoder, projection)
-            vectors = ProjectedEncoder(self.vectors, projection)
+            vectors = projected = self._projected(benchmark, callback)
+            append(encoder, projected.neutral)
         if step.learner:
             trained, recipe = prepare(step, benchmark, config.encoder.name)
             learner = factory.make_learner(recipe, encoder)
@@ -95,6 +90,6 @@ class Workshop:
                 raise interrupted(f"stopped after step {outcome.steps}")
         return encoder
 
-    def _project(self, benchmark: Benchmark, callback: Callback) -> NeutralMap:
+    def _projected(self, benchmark: Benchmark, callback: Callback) -> ProjectedEncoder:
         settings = NeutralSettings(languages=self.languages)
-        return train_map(self.encoder, benchmark, settings, callback, self.vectors)
+        return ProjectedEncoder(self.vectors, train_map(self.encoder, benchmark, settings, callback, self.vectors))
