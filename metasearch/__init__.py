@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from metasearch.pipelines.meta_train import meta_train
     from metasearch.pipelines.neutral import neutralise
     from metasearch.pipelines.study.runner import begin as crossval
-    from metasearch.pipelines.tune.job import tune
+    from metasearch.pipelines.tune.call import tune
     from metasearch.retrieval.indexes import index_documents, open_searcher
 
 _HOME = {  # module, and the name there where it is another one; with a colon alone the module
@@ -66,7 +66,7 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
     "neutralise": "pipelines.neutral",
     "open_searcher": "retrieval.indexes",
     "read_study": "evaluation.study.read",
-    "tune": "pipelines.tune.job",
+    "tune": "pipelines.tune.call",
 }
 
 __all__ = [

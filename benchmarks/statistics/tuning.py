@@ -20,8 +20,9 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_rows
 from metasearch.evaluation.statistics.bounded import bounded_test
-from metasearch.pipelines.tune.choice import Table, decide
+from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.steps import Step
+from metasearch.pipelines.tune.table import Table
 from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "tuning.jsonl"
@@ -81,7 +82,8 @@ def tuning(design: Design, random: np.random.Generator) -> Table:
     scores = np.clip(random.normal(1.05 if design.kind == "near 1" else 0.5, 0.25, len(groups)), 0, 1) + noise
     scores = np.clip(scores, 0, 1) if design.kind == "near 1" else scores
     lines = tuple((Step(f"step {i // 3}"), _POOLS[i % 3]) for i in range(design.lines))
-    return Table(lines, scores, groups * _FOLDS // design.groups, tuple(map(str, groups)))  # type: ignore[arg-type]
+    folds = groups * _FOLDS // design.groups
+    return Table("map@20", lines, scores, folds, tuple(map(str, groups)))  # type: ignore[arg-type]
 
 
 def kept(design: Design, count: int, seed: int) -> dict[str, float]:
@@ -94,7 +96,7 @@ def kept(design: Design, count: int, seed: int) -> dict[str, float]:
     for table in (tuning(design, random) for _ in range(count)):
         if line := table.choose():
             own.append(float((table.scores[line] - table.scores[0]).mean()))
-            nested.append(decide(table, "map@20").kept.gain.mean)
+            nested.append(Choice.of(table).kept.gain.mean)
     means = {"own": float(np.mean(own or [0.0])), "nested": float(np.mean(nested or [0.0]))}
     found = {name: round(100 * value, 3) for name, value in means.items()}
     return {"kept": len(own) / count, **found, "printed": round(100 * sum(nested) / count, 3)}

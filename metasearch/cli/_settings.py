@@ -14,7 +14,7 @@ from metasearch.cli import _options
 from metasearch.config import registry
 from metasearch.config.base import Settings
 from metasearch.config.run import DataConfig
-from metasearch.data.locate import is_hub_name
+from metasearch.data.locate import absolute
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,14 +64,10 @@ def configure_on_task(model: type[M], flags: Mapping[str, Any]) -> "tuple[M, Ben
 
 
 def _absolute_encoder(name: str) -> str:
-    return _absolute_path(name) if name not in registry.names("encoders") and Path(name).is_dir() else name
+    return absolute(name) if name not in registry.names("encoders") and Path(name).is_dir() else name
 
 
-def _absolute_path(path: str) -> str:
-    return path if is_hub_name(path) else str(Path(path).resolve())
-
-
-_ABSOLUTE = {"encoders": _absolute_encoder, "folders": _absolute_path, "paths": _absolute_path}
+_ABSOLUTE = {"encoders": _absolute_encoder, "folders": absolute, "paths": absolute}
 """Kind of names of a setting (`Flag.complete`) → the change that makes a name absolute."""
 
 

@@ -56,7 +56,7 @@ def command(labels: str, output: Path, as_json: bool, **flags: Any) -> None:
       metasearch tune faq.jsonl --columns query=question,document=answer --time 30m -o faq
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.pipelines.tune.job import tune
+    from metasearch.pipelines.tune.call import tune
 
     result = tune(labels, output, open_callback=ProgressBar, **flags)
     print_result(as_json, {"folder": str(output), "steps": result.table}, f"{result.report}\nfolder: {output}")

@@ -72,6 +72,11 @@ def is_hub_name(source: object) -> bool:
     return isinstance(source, str) and source.startswith(HUB)
 
 
+def absolute(source: str) -> str:
+    """Return the absolute path of a local source; a name of the hub stays."""
+    return source if is_hub_name(source) else str(Path(source).resolve())
+
+
 def require_hub_cache(name: str) -> None:
     """Raise `HubError` where the user has no home, in which the hub's library would make a folder `~` here."""
     from huggingface_hub import constants

@@ -1,24 +1,32 @@
 """Tuning: labels are held out by group, the simplest step that is good enough is kept, a stop loses no score."""
 
 import json
+import re
+import shutil
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import metasearch as ms
 from metasearch.config.run import TuneConfig
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
-from metasearch.pipelines.tune import job, workshop
-from metasearch.pipelines.tune.choice import Table, choose, decide
-from metasearch.pipelines.tune.folds import Labels, pooled
+from metasearch.pipelines import alignment
+from metasearch.pipelines.resume import open_run
+from metasearch.pipelines.tune import training
+from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.job import TuneRun
+from metasearch.pipelines.tune.labels import Labels
 from metasearch.pipelines.tune.plan import Plan
-from metasearch.pipelines.tune.steps import Step, list_steps, pools, projectable
-from metasearch.pipelines.tune.workshop import prepare
+from metasearch.pipelines.tune.steps import Step, list_steps
+from metasearch.pipelines.tune.table import Table
+from metasearch.pipelines.tune.training import prepare
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
 
@@ -39,18 +47,15 @@ def labels(count=12, folds=5, extra=(), **languages):
     return Labels.of(RetrievalData.from_rows(rows(count, **languages)), folds)
 
 
-def scored(values, groups, pool="multilingual"):
-    """Return scores of steps from the values of their questions by fold; `groups` has the group of each question."""
+def scored(step, values, groups, pool="multilingual"):
+    """Return a step's results by fold, from the values and the groups of each fold's questions."""
     return {
-        step: {
-            fold: QueryResults(
-                {(pool, "de", "all"): tuple(f"q{fold}{i}" for i in range(len(own)))},
-                {("map@20", pool, "de", "all"): np.array(own)},
-                articles={f"q{fold}{i}": groups[fold][i] for i in range(len(own))},
-            )
-            for fold, own in enumerate(folds)
-        }
-        for step, folds in values.items()
+        (step, fold): QueryResults(
+            {(pool, "de", "all"): tuple(f"q{fold}{i}" for i in range(len(own)))},
+            {("map@20", pool, "de", "all"): np.array(own)},
+            articles={f"q{fold}{i}": groups[fold][i] for i in range(len(own))},
+        )
+        for fold, own in enumerate(values)
     }
 
 
@@ -62,7 +67,7 @@ def table(*lines, folds=4, groups=None):
     count = len(lines[0])
     named = [(BASE, "multilingual"), (PROJECTION, "multilingual"), (TUNED, "multilingual"), (TUNED, "balanced")]
     held = np.arange(count) * folds // count
-    return Table(tuple(named[: len(lines)]), np.array(lines), held, tuple(groups or map(str, range(count))))
+    return Table("map@20", tuple(named[: len(lines)]), np.array(lines), held, tuple(groups or map(str, range(count))))
 
 
 def test_the_simplest_step_is_kept_that_no_other_one_beats():
@@ -70,7 +75,7 @@ def test_the_simplest_step_is_kept_that_no_other_one_beats():
     base = np.full(12, 0.3)
     projection = base + 0.2 + 0.01 * np.arange(12)
     tuned = projection + 0.02 * np.resize([1, -1], 12) + 0.001
-    choice = decide(table(base, projection, tuned), "map@20")
+    choice = Choice.of(table(base, projection, tuned))
     assert [each.p < 0.05 for each in choice.standings] == [True, False, False]
     assert (choice.kept.step, choice.best.step) == (PROJECTION, TUNED)
     assert choice.kept.gain.mean == pytest.approx(0.2 + 0.01 * 11 / 2)
@@ -83,14 +88,14 @@ def test_the_simplest_step_is_kept_that_no_other_one_beats():
 
 
 def test_scores_of_all_folds_are_read_by_question_whatever_their_order():
-    base = scored({"base encoder": [[0.1, 0.2], [0.3, 0.4]]}, [["a", "b"], ["c", "d"]])
-    one, other = base["base encoder"][0], base["base encoder"][1]
+    base = scored(BASE, [[0.1, 0.2], [0.3, 0.4]], [["a", "b"], ["c", "d"]])
+    one, other = base.values()
     turned = replace(
         one,
         units={cell: ids[::-1] for cell, ids in one.units.items()},
         columns={cell: own[::-1] for cell, own in one.columns.items()},
     )
-    found = Table.of({**base, "fine-tune": {1: other, 0: turned}}, "map@20")
+    found = Table.of({**base, (TUNED, 1): other, (TUNED, 0): turned}, "map@20")
     assert found.lines == ((BASE, "multilingual"), (TUNED, "multilingual"))
     assert found.scores.tolist() == [[0.1, 0.2, 0.3, 0.4]] * 2
     assert (found.folds.tolist(), found.groups) == ([0, 0, 1, 1], ("a", "b", "c", "d"))
@@ -100,19 +105,26 @@ def test_scores_of_all_folds_are_read_by_question_whatever_their_order():
         columns={cell: own[:1] for cell, own in one.columns.items()},
     )
     with pytest.raises(DataError, match="step 'fine-tune', pool multilingual: no score of question 'q01'"):
-        Table.of({**base, "fine-tune": {0: short, 1: other}}, "map@20")
+        Table.of({**base, (TUNED, 0): short, (TUNED, 1): other}, "map@20")
 
 
-@pytest.mark.parametrize("steps", [list_steps(True, True, ["maml", "reptile"]), list_steps(False, False, ["maml"])])
-def test_a_step_is_the_same_after_it_was_written_and_read(steps):
-    assert [Step.parse(str(step)) for step in steps] == steps
+LEARNERS = st.one_of(
+    st.sampled_from(["", "fine-tune", "projection", "alignment", "base encoder", "learner projection"]),
+    st.lists(st.sampled_from(["alignment", "projection", "learner", "maml"]), min_size=1).map(" + ".join),
+)
+
+
+@given(LEARNERS, st.booleans(), st.booleans())
+def test_a_step_is_the_same_after_it_was_written_and_read_whatever_its_learner_is_called(learner, projected, aligned):
+    step = Step(learner, projected, aligned)
+    assert Step.parse(str(step)) == step
 
 
 def test_a_ranking_that_another_of_its_step_beats_is_not_kept():
     """Training changes each score by 0.2 up or down, which is not significant; the other ranking adds 0.05 to each."""
     base = np.full(12, 0.5)
     tuned = base + np.resize([0.2, -0.2, 0.2, -0.19], 12)
-    choice = decide(table(base, tuned - 0.05, tuned, base + np.resize([0.05, 0.051], 12)), "map@20")
+    choice = Choice.of(table(base, tuned - 0.05, tuned, base + np.resize([0.05, 0.051], 12)))
     assert [each.p < 0.05 for each in choice.standings] == [True, True, False, False]
 
 
@@ -121,7 +133,7 @@ def test_one_fold_that_changes_the_choice_is_named_and_the_gain_is_of_folds_that
     base = np.full(24, 0.5) + 0.01 * np.arange(24)
     gain = np.where(np.arange(24) < 12, 0.3, 0.0) + np.resize([0.001, -0.001], 24)
     own = table(base, base + gain, folds=6)
-    choice = decide(own, "map@20")
+    choice = Choice.of(own)
     chosen = [own.without(fold).choose() for fold in range(6)]
     assert choice.kept.step == PROJECTION
     assert choice.kept.gain.mean == pytest.approx(
@@ -130,7 +142,7 @@ def test_one_fold_that_changes_the_choice_is_named_and_the_gain_is_of_folds_that
     assert choice.others == {fold: "base encoder" for fold in range(6) if not chosen[fold]}
     assert choice.standings[1].gain.mean == pytest.approx(gain.mean())
 
-    rare = decide(table(base, base + np.where(np.arange(24) < 6, 0.3, 0.001), folds=4), "map@20")
+    rare = Choice.of(table(base, base + np.where(np.arange(24) < 6, 0.3, 0.001), folds=4))
     said = [f"'base encoder' without fold {fold + 1}" for fold in rare.others]
     assert all(each in str(rare) for each in said)
     assert ("each fold is scored by what the others choose" in str(rare)) == bool(rare.others)
@@ -139,7 +151,7 @@ def test_one_fold_that_changes_the_choice_is_named_and_the_gain_is_of_folds_that
 @pytest.mark.parametrize("lines", [1, 3])
 def test_scores_at_the_limit_have_an_exact_bound_and_nothing_is_said_of_steps_that_there_are_not(lines):
     """Of 12 groups without an error, the share with one is 1 - 0.025^(1/12) at most (Clopper & Pearson)."""
-    choice = decide(table(*[np.ones(12)] * lines), "map@20")
+    choice = Choice.of(table(*[np.ones(12)] * lines))
     low = 100 * 0.025 ** (1 / 12)
     tried = "Nothing else was tried." if lines == 1 else "Nothing else is better."
     assert f"map@20 × 100 is 100.0 ({low:.1f} to 100.0) on 12 held-out questions in 4 folds. {tried}" in str(choice)
@@ -149,8 +161,8 @@ def test_scores_at_the_limit_have_an_exact_bound_and_nothing_is_said_of_steps_th
 def test_questions_of_a_group_count_once_and_intervals_end_at_possible_scores():
     """Twelve questions on four documents are four observations: their interval is that of four."""
     base, tuned, named = [0.2, 0.9, 0.1, 0.9], [0.6, 1.0, 0.1, 0.8], "abcd"
-    four = decide(table(base, tuned, groups=named), "map@20")
-    many = decide(table(np.repeat(base, 3), np.repeat(tuned, 3), groups="aaabbbcccddd"), "map@20")
+    four = Choice.of(table(base, tuned, groups=named))
+    many = Choice.of(table(np.repeat(base, 3), np.repeat(tuned, 3), groups="aaabbbcccddd"))
     for one, other in zip(four.standings, many.standings, strict=True):
         assert (one.gain.mean, one.gain.p) == pytest.approx((other.gain.mean, other.gain.p))
         assert one.p == other.p
@@ -159,22 +171,22 @@ def test_questions_of_a_group_count_once_and_intervals_end_at_possible_scores():
 
 def test_a_step_without_all_folds_is_not_compared():
     groups = [["a"], ["b"], ["c"]]
-    values = scored({"base encoder": [[0.3], [0.4], [0.3]], "fine-tune": [[0.9], [0.9]]}, groups)
-    assert [each.step for each in choose(values, "map@20").standings] == [BASE]
+    results = scored(BASE, [[0.3], [0.4], [0.3]], groups) | scored(TUNED, [[0.9], [0.9]], groups)
+    assert Table.of(results, "map@20").lines == ((BASE, "multilingual"),)
 
 
 def test_no_label_of_a_held_out_group_is_trained_on_and_unlabelled_texts_are_searched_by_every_fold():
-    given = labels()
+    known = labels()
     extra = (Candidate("passage", "en", "Bread is baked in an oven.", "passage"),)
-    given = replace(given, extra=extra)
-    folds = [given.hold_out(fold) for fold in range(given.folds)]
+    known = replace(known, everything=replace(known.data, candidates=(*known.data.candidates, *extra)))
+    folds = [known.hold_out(fold) for fold in range(known.folds)]
     asked = [{question.group for question in fold.split.test.questions} for fold in folds]
-    assert sorted(group for own in asked for group in own) == sorted(set(given.data.groups))
+    assert sorted(group for own in asked for group in own) == sorted(set(known.data.groups))
     for fold, own in zip(folds, asked, strict=True):
         assert own.isdisjoint(fold.split.train.groups)
         assert {*extra} <= {*fold.split.train.candidates} & {*fold.split.test.candidates}
-        assert len(fold.split.test.candidates) == len(given.data.candidates) + 1
-    assert len(given.hold_out(None).split.train.questions) == 24
+        assert len(fold.split.test.candidates) == len(known.data.candidates) + 1
+    assert len(known.hold_out(None).split.train.questions) == 24
 
 
 def test_a_benchmark_keeps_its_own_folds_and_pools():
@@ -189,15 +201,15 @@ def test_folds_have_two_groups_at_least_and_few_labels_none(count, most, folds):
     assert labels(count, most).folds == folds
 
 
-def test_rungs_and_pools_are_those_that_the_data_allows():
+def test_steps_and_pools_are_those_that_the_data_allows():
     assert [str(step) for step in list_steps(True, True, ["maml"])] == [
         "base encoder", "projection", "projection + fine-tune", "alignment + projection + fine-tune",
         "alignment + projection + maml",
     ]  # fmt: skip
     assert [str(step) for step in list_steps(False)] == ["base encoder", "fine-tune"]
-    one, two = labels(languages=["de"]).data, labels().data
-    assert (pools(one), pools(two)) == (("multilingual",), ("multilingual", "balanced"))
-    assert (projectable([one]), projectable([two])) == ((), ("de", "en"))
+    one, two = labels(40, languages=["de"]), labels(40)
+    assert (one.pools(), two.pools()) == (("multilingual",), ("multilingual", "balanced"))
+    assert (one.projectable(), two.projectable(), labels().projectable()) == ((), ("de", "en"), ())
     with pytest.raises(ConfigError, match="does not learn from labels"):
         list_steps(True, learners=["distill"])
 
@@ -210,7 +222,7 @@ def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets)
     assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (size, size, 12)
     assert len(trained.arrangements["meta-train"][0].variants) == sets
     assert trained.split.train.languages == {"mul"}
-    assert pooled(fold).split.test == fold.split.test
+    assert trained.split.test == fold.split.test
 
 
 def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_steps(caplog):
@@ -235,16 +247,16 @@ class Stopping(Callback):
 
 @pytest.mark.slow
 def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it_promises(tmp_path, monkeypatch):
-    monkeypatch.setattr(workshop, "_MOST_EPISODES", 1)  # of fine-tuning: one step
+    monkeypatch.setattr(training, "_MOST_EPISODES", 1)  # of fine-tuning: one step
     texts = tmp_path / "pages"
     texts.mkdir()
     (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
-    given, how = RetrievalData.from_rows(rows()), {"documents": texts, "encoder": "tiny", "folds": 3}
-    whole = ms.tune(given, tmp_path / "whole", **how)
+    told, how = RetrievalData.from_rows(rows()), {"documents": texts, "encoder": "tiny", "folds": 3}
+    whole = ms.tune(told, tmp_path / "whole", **how)
     with pytest.raises(Interrupted, match=r"Continue with: metasearch\.tune\("):
-        ms.tune(given, tmp_path / "cut", **how, open_callback=lambda name: nullcontext(Stopping()))
+        ms.tune(told, tmp_path / "cut", **how, open_callback=lambda name: nullcontext(Stopping()))
     before = (tmp_path / "cut/results.jsonl").read_text()
-    cut = ms.tune(given, tmp_path / "cut", **how)
+    cut = ms.tune(told, tmp_path / "cut", **how)
     assert (tmp_path / "cut/results.jsonl").read_text().startswith(before)
     assert cut.choice == whole.choice
     assert len(before.splitlines()) > 1
@@ -256,7 +268,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     hits = ms.open_searcher(tmp_path / "whole/index").search(["Was wird gebacken?"], top_k=1)
     assert hits[0][0].passage.file.endswith("oven.de.md")
     with pytest.raises(RunFolderError, match="seed is 0, not 1"):
-        ms.tune(given, tmp_path / "cut", **how, seed=1)
+        ms.tune(told, tmp_path / "cut", **how, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -269,11 +281,11 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
 )
 def test_the_report_says_which_passages_of_the_documents_folds_search(tmp_path, count, pages, note):
     """The first page is a labelled document. One label has no folds."""
-    given = rows(count)
-    for number, text in enumerate([given[0]["document"], "Brot wird gebacken.", "Der Zug ist spät."][:pages]):
+    told = rows(count)
+    for number, text in enumerate([told[0]["document"], "Brot wird gebacken.", "Der Zug ist spät."][:pages]):
         (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
     config = TuneConfig(documents=[str(tmp_path)], encoder={"name": "tiny"})
-    run = TuneRun(config, tmp_path / "out", RetrievalData.from_rows(given))
+    run = TuneRun(config, tmp_path / "out", RetrievalData.from_rows(told))
     run.load_data()
     run.load_encoders()
     assert [each for each in run.notes if "passages of the documents" in each or "Folds" in each] == [note] * bool(note)
@@ -281,8 +293,8 @@ def test_the_report_says_which_passages_of_the_documents_folds_search(tmp_path, 
 
 @pytest.mark.slow
 def test_other_learners_and_alignment_are_trained_and_compared(tmp_path, monkeypatch):
-    monkeypatch.setattr(workshop, "_MOST_EPISODES", 1)
-    monkeypatch.setattr(job, "_ALIGNMENT", ("stages.align.budget.steps=2", "stages.align.budget.epochs=1"))
+    monkeypatch.setattr(training, "_MOST_EPISODES", 1)
+    monkeypatch.setattr(alignment, "_BUDGET", ("stages.align.budget.steps=2", "stages.align.budget.epochs=1"))
     pairs = "".join(f"Where is the key K{i}?\tWo ist der Schlüssel K{i}?\n" for i in range(80))
     (tmp_path / "en-de.tsv").write_text(pairs, encoding="utf-8")
     how = {"learners": ["maml", "maml-align"], "translations": tmp_path / "en-de.tsv", "folds": 3}
@@ -303,3 +315,33 @@ def test_a_few_labels_bring_what_needs_none(tmp_path):
     assert result.table == []
     assert "Too few labelled questions to hold some out (6; at least 8 in 6 groups)" in result.report
     assert json.loads((tmp_path / "out/facts.json").read_text())
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    """Return a finished tuning of version 0.2.0, which kept the step that was not significantly worse than the best.
+
+    Its model is left out. Made by `ms.tune(rows(), folder, encoder="tiny", folds=3, learners=["maml"])`, two episodes.
+    """
+    return shutil.copytree(Path(__file__).parents[1] / "fixtures/tuning", tmp_path / "earlier")
+
+
+def test_a_finished_tuning_of_an_earlier_version_is_shown_with_its_report_and_scores(earlier):
+    report = (earlier / "report.md").read_text(encoding="utf-8")
+    assert open_run(earlier).execute().report == report
+    result = ms.tune(rows(), earlier, encoder="tiny", folds=3, learners=["maml"])
+    assert result.report == report
+    ranked = {"multilingual": "", "balanced": ", balanced scores"}
+    shown = re.findall(r"^\| (\S.*?)(?: \(kept\))? +\| +\**(\d+\.\d)\** \|", report, re.M)
+    assert [(line["step"] + ranked[line["pool"]], f"{100 * line['mean']:.1f}") for line in result.table] == shown
+    assert len(shown) == 6
+
+
+def test_a_model_that_another_version_chose_by_another_rule_is_named(earlier, caplog):
+    """The balanced scores are behind by 2.2 of 100 with p above 0.05 for all others; the paired rule kept `maml`."""
+    result = ms.tune(rows(), earlier, encoder="tiny", folds=3, learners=["maml"])
+    assert "Kept: maml." in result.report
+    assert (result.choice.kept.step, result.choice.kept.pool) == (BASE, "balanced")
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"{earlier}: another version chose the model by another rule; see report.md"
+    ]

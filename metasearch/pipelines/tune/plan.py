@@ -3,20 +3,19 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.evaluation.report.formats import duration
-from metasearch.pipelines.tune.folds import LEAST_FOLDS
+from metasearch.pipelines.tune.labels import LEAST_FOLDS
 from metasearch.pipelines.tune.steps import FINE_TUNE, Step
-from metasearch.pipelines.tune.workshop import prepare
+from metasearch.pipelines.tune.training import prepare
 
 log = logging.getLogger(__name__)
 
-_BACKWARD = 3.0
-"""A step of fine-tuning on a text takes as long as encoding so many."""
-_INNER = 9.0
-"""Likewise of a meta-learner, with its inner steps."""
+_BACKWARD, _INNER = 3.0, 9.0
+"""Texts that are encoded in the time of training on one: in fine-tuning, and in a meta-learner with its inner steps."""
 _ALIGNMENT = 320 * 64 * 4
 """Texts of an alignment: steps, pairs, and the passes over the two sides of a pair."""
 
@@ -52,7 +51,7 @@ class Plan:
         if plan.folds < self.folds:
             log.warning("time: %d of %d folds are planned", plan.folds, self.folds)
         while plan.seconds > limit and len(plan.steps) > 1:
-            dropped = max(plan.steps[1:], key=lambda step: plan.each[step])
+            dropped = max(plan.steps[1:], key=self.each.__getitem__)
             plan = replace(plan, steps=tuple(step for step in plan.steps if step != dropped))
             log.warning("time: dropped the step '%s', about %s", dropped, duration(self.folds * self.each[dropped]))
         if plan.seconds > limit:
@@ -66,23 +65,18 @@ class Plan:
 
 def make_plan(name: str, steps: Sequence[Step], benchmarks: Sequence[Benchmark], per_text: float) -> Plan:
     """Return the plan to score steps on folds, at `per_text` seconds a text; `name` finds the encoder's recipes."""
-    each = {step: per_text * _texts(step, benchmarks[0], name) for step in steps}
+    each = {step: per_text * _texts(step, benchmarks[0], name) if step.learner else 0.0 for step in steps}
     return Plan(tuple(steps), len(benchmarks), each, per_text * _ALIGNMENT)
 
 
 def _texts(step: Step, benchmark: Benchmark, name: str) -> float:
-    """Return how many texts would take as long to encode as a step on one fold."""
-    if not step.learner:
-        return 0.0  # the vectors of all texts are known
+    """Return how many texts would take as long to encode as training a step and scoring it on one fold."""
     trained, recipe = prepare(step, benchmark, name)
-    train, test = trained.split.train, trained.split.test
-    assert isinstance(train, RetrievalData)
-    assert isinstance(test, RetrievalData)
-    sets, budget = recipe.episodes, recipe.budget
-    links = len(trained.arrangements["meta-train"][0].variants)
+    train, test = (cast(RetrievalData, part) for part in (trained.split.train, trained.split.test))
+    sets, links = recipe.episodes, len(trained.arrangements["meta-train"][0].variants)
     # Each triplet has a question, an answer and a negative; a text is encoded once in a set.
     each = [size + min(2 * size, len(train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
-    steps = budget.meta_train * sum(each) * (_BACKWARD if step.learner == FINE_TUNE else _INNER)
+    steps = recipe.budget.meta_train * sum(each) * (_BACKWARD if step.learner == FINE_TUNE else _INNER)
     # The vectors that negatives are mined by are known, except of an aligned encoder.
     encoded = [test, train] if sets.negatives == "mined" and step.aligned else [test]
     return steps + sum(len(part.questions) + len(part.candidates) for part in encoded)

@@ -23,7 +23,8 @@ _EXPLAINED = (
 )
 _NESTED = (
     "A choice flatters the scores that it was made on. So the sentence above has scores of folds that did not choose: "
-    "what the other folds choose is scored on each fold. {same} The table has each line's own scores on all folds."
+    "what the other folds choose is scored on each fold. Without one fold, the same line is "
+    "chosen {same} times. The table has each line's own scores on all folds."
 )
 
 
@@ -31,45 +32,26 @@ def build_report(
     sentences: Sequence[str], facts: Mapping[str, str], choice: Choice | None, notes: Sequence[str]
 ) -> Mapping[str, str]:
     """Return name → text of the files of a report, `report.html` and `report.md` among them; `choice` may be None."""
-    sections = []
-    if choice:
-        explained = [_EXPLAINED]
-        if not choice.is_kept(choice.standings[0]):
-            explained.append(_NESTED.format(same=_same(choice)))
-        sections.append(
-            Section(SCORES, "Scores on held-out folds", tuple(explained), (_chart(choice),), (_table(choice),))
-        )
+    sections = [_scores(choice)] if choice else []
     sections.append(Section("notes", "Notes", tuple(notes) or ("Nothing was skipped.",)))
     footer = f"Written by metasearch {__version__}."
     return files(Report("Tuning", tuple(sentences), tuple(facts.items()), tuple(sections), footer))
 
 
-def _same(choice: Choice) -> str:
-    """Return in how many of the folds the same line is chosen."""
-    return f"Without one fold, the same line is chosen {choice.folds - len(choice.others)} of {choice.folds} times."
-
-
-def _table(choice: Choice) -> Table:
-    best = choice.best
-    lines = [
-        Line(
-            (str(each) + (" (kept)" if choice.is_kept(each) else ""),),
-            (
-                Cell(each.mean.mean, place="best" if each == best else ""),
-                Cell(text=interval(each.mean, "").partition(" ")[2]),
-                Cell(text=interval(each.gain)),
-                Cell(text=f"{each.p:.2g}"),
-            ),
-        )
-        for each in choice.standings
-    ]
-    columns = (choice.measure, "95 %", "against base", "p")
-    return Table("steps", f"{choice.measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)
-
-
-def _chart(choice: Choice) -> Chart:
-    rows = (
-        Row(str(each), each.mean.mean, (Interval(each.mean.low, each.mean.high),), interval(each.mean, ""))
-        for each in choice.standings
-    )
-    return Chart("chart", f"{choice.measure} and its interval, × 100", tuple(rows))
+def _scores(choice: Choice) -> Section:
+    measure, best, explained = choice.measure, choice.best, [_EXPLAINED]
+    if not choice.is_kept(choice.standings[0]):
+        same = f"{choice.folds - len(choice.others)} of {choice.folds}"
+        explained.append(_NESTED.format(same=same))
+    lines, rows = [], []
+    for each in choice.standings:
+        name, mean, shown = str(each), each.mean, interval(each.mean, "")
+        rows.append(Row(name, mean.mean, (Interval(mean.low, mean.high),), shown))
+        value = Cell(mean.mean, place="best" if each == best else "")
+        texts = (shown.partition(" ")[2], interval(each.gain), f"{each.p:.2g}")
+        head = f"{name} (kept)" if choice.is_kept(each) else name
+        lines.append(Line((head,), (value, *(Cell(text=text) for text in texts))))
+    columns = (measure, "95 %", "against base", "p")
+    table = Table("steps", f"{measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)
+    chart = Chart("chart", f"{measure} and its interval, × 100", tuple(rows))
+    return Section(SCORES, "Scores on held-out folds", tuple(explained), (chart,), (table,))

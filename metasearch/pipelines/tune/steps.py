@@ -1,22 +1,15 @@
-"""The steps: ways to make an encoder from labels, and to rank with it, that the data allows; the simplest first."""
+"""The steps: ways to make an encoder from labels that the data allows; the simplest first."""
 
-from collections import Counter
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from metasearch.config import registry
-from metasearch.config.languages import UNKNOWN
-from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
-from metasearch.config.postprocessing import LEAST
-from metasearch.data.records import Data, RetrievalData
-from metasearch.data.texts import tagged_of
 from metasearch.errors import ConfigError
 
-FINE_TUNE = "fine-tune"
-_BASE, _ALIGNED, _PROJECTED = "base encoder", "alignment", "projection"
-_FREQUENT = 0.05
-"""Share of the documents from which a language counts."""
+BASE, FINE_TUNE = "base encoder", "fine-tune"
+_NAME = re.compile(r"(alignment(?: \+ |$))?(projection(?: \+ |$))?(?:learner )?(.*)", re.S)
 
 
 @dataclass(frozen=True)
@@ -34,15 +27,16 @@ class Step:
     aligned: bool = False
 
     def __str__(self) -> str:
-        parts = [(_ALIGNED, self.aligned), (_PROJECTED, self.projected), (self.learner, self.learner)]
-        return " + ".join(name for name, taken in parts if taken) or _BASE
+        first = "alignment + " * self.aligned + "projection + " * self.projected
+        name = f"{first}{self.learner}" if self.learner else first.removesuffix(" + ") or BASE
+        # A learner may be called as one of these.
+        return name if self.parse(name) == self else f"{first}learner {self.learner}"
 
     @classmethod
     def parse(cls, name: str) -> Self:
         """Return the step of a name, as `str` writes it into the results."""
-        parts = [] if name == _BASE else name.split(" + ")
-        learner = next((part for part in parts if part not in (_ALIGNED, _PROJECTED)), "")
-        return cls(learner, _PROJECTED in parts, _ALIGNED in parts)
+        aligned, projected, learner = _NAME.fullmatch("" if name == BASE else name).groups()  # type: ignore[union-attr]
+        return cls(learner, bool(projected), bool(aligned))
 
 
 def list_steps(projected: bool, aligned: bool = False, learners: Sequence[str] = ()) -> list[Step]:
@@ -59,21 +53,3 @@ def list_steps(projected: bool, aligned: bool = False, learners: Sequence[str] =
     steps += [Step(FINE_TUNE, True, True)] * aligned
     others = [learner for learner in dict.fromkeys(learners) if learner != FINE_TUNE]
     return steps + [Step(learner, projected or aligned, aligned) for learner in others]
-
-
-def pools(data: RetrievalData) -> tuple[Pool, ...]:
-    """Return the rankings to try with each step, the simplest first."""
-    counts = Counter(candidate.language for candidate in data.candidates)
-    # Detection takes a few short texts for another language.
-    if sum(count > _FREQUENT * counts.total() for count in counts.values()) < 2:
-        return (MULTILINGUAL,)
-    translated = any(len(languages) > 1 for languages in data.answers.values())
-    return (MULTILINGUAL, BALANCED, EXPANDED) if translated else (MULTILINGUAL, BALANCED)
-
-
-def projectable(parts: Sequence[Data]) -> tuple[str, ...]:
-    """Return the languages with enough texts for a projection in each training split; none where only one has."""
-    counts = [{language: len(own) for language, own in tagged_of(part, LEAST).items()} for part in parts]
-    known = sorted(set[str]().union(*counts) - {UNKNOWN})
-    found = tuple(language for language in known if all(count.get(language, 0) >= LEAST for count in counts))
-    return found if len(found) > 1 else ()
