@@ -12,6 +12,7 @@ from metasearch.config.library import load_distillation
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.run import ComputeConfig, Device, EncoderConfig
 from metasearch.data.texts import read_tagged
+from metasearch.encoders.load import load_encoder
 from metasearch.pipelines.distill.job import DistillRun
 from metasearch.pipelines.neutral import neutralise_encoder
 from metasearch.runs.callbacks import SILENT, Callback
