@@ -122,9 +122,9 @@ def _hidden(text: str) -> Iterator[Span]:
                 continue
             yield from _hidden_between(text, at, start)
             if token.type == "html_block":
-                yield from _hidden_html(text, start, end, missing)
+                yield from _hidden_in(text, start, end, missing, html=True)
             elif token.type == "inline":
-                yield from _hidden_inline(text, start, end)
+                yield from _hidden_in(text, start, end, set())
             at = end
     yield from _hidden_between(text, at, len(text))
 
@@ -132,37 +132,29 @@ def _hidden(text: str) -> Iterator[Span]:
 def _hidden_between(text: str, start: int, end: int) -> Iterator[Span]:
     """Yield the hidden spans between blocks, where definitions of links stand."""
     yield from (match.span(1) for match in _NOWHERE.finditer(text, start, end))
-    yield from _hidden_inline(text, start, end)
+    yield from _hidden_in(text, start, end, set())
 
 
-def _hidden_inline(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the hidden spans of running text, where code and comments without an end are shown."""
-    missing: set[str] = set()
+def _hidden_in(text: str, start: int, end: int, missing: set[str], html: bool = False) -> Iterator[Span]:
+    """Yield the hidden spans of a part of a text.
+
+    In running text, code and comments without an end are shown. A blank line ends an HTML block, but no comment or
+    script in it. `missing` has the ends that are known not to follow.
+    """
     while match := _HIDDEN.search(text, start, end):
-        start = match.end()
-        closing = _closing(match)
-        found = None if closing in missing else re.compile(closing, re.I).search(text, start, end)
-        if found is None:
-            missing.add(closing)
-            continue
-        start = found.end()
-        if match.lastgroup not in ("escape", "ticks"):
-            yield _span(match, start)
-
-
-def _hidden_html(text: str, start: int, end: int, missing: set[str]) -> Iterator[Span]:
-    """Yield the hidden spans of an HTML block. A blank line ends the block, but no comment or script in it."""
-    while match := _HIDDEN.search(text, start, end):
-        start = match.end()
-        if match.lastgroup in ("escape", "ticks"):
+        start, code = match.end(), match.lastgroup in ("escape", "ticks")
+        if html and code:
             continue
         closing = _closing(match)
-        last = end if match["before"] else len(text)
+        last = len(text) if html and not match["before"] else end
         found = None if closing in missing else re.compile(closing, re.I).search(text, start, last)
         if found is None:
             missing.add(closing)
+            if not html:
+                continue
         start = found.end() if found else end
-        yield _span(match, start)
+        if not code:
+            yield _span(match, start)
 
 
 def _closing(match: re.Match[str]) -> str:
