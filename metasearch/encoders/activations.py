@@ -25,21 +25,13 @@ _TWINS = (nn.GELU, nn.SiLU, nn.ReLU, nn.Tanh, nn.Sigmoid, nn.Identity, nn.Mish, 
 Activation = Callable[[Tensor], Tensor]
 
 
-Entries = Sequence[Mapping[str, str]]
-"""What a `modules.json` lists."""
-
-
-def restore_activations(model: SentenceTransformer, name: str, listed: Entries, local: bool) -> None:
+def restore_activations(
+    model: SentenceTransformer, name: str, listed: Sequence[Mapping[str, str]], local: bool
+) -> None:
     """Give the `Dense` modules of a model the activations of transformers that its checkpoint names.
 
-    Args:
-        model: a model that was opened without trust in code of others.
-        name: folder or hub name of the checkpoint.
-        listed: the entries of its `modules.json`, in order.
-        local: whether `name` is a folder.
-
-    Raises:
-        EncoderError: an activation is of another library.
+    `name` is its folder, if it is `local`, or its hub name; `listed` is what its `modules.json` lists. `EncoderError`
+    for an activation of another library, as the model was opened without trust in code of others.
     """
     for module, entry in zip(model, listed, strict=False):
         if isinstance(module, Dense):

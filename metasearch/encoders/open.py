@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError, HFValidationError, RepositoryNotFoundError
+from safetensors import SafetensorError, safe_open
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import load_file_path
@@ -124,14 +125,27 @@ def _holds_modules(folder: Path) -> bool:
 
 
 def _why(name: str, local: bool, error: Exception) -> str:
-    if absent := _absent_package(name, local, error):
-        return f"encoder '{name}' cannot be loaded: {absent}"
+    if found := (_damage(Path(name)) if local else None) or _absent_package(name, local, error):
+        return f"encoder '{name}' cannot be loaded: {found}"
     if "trust_remote_code" in str(error):
         return f"encoder '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
     if not local:
         return _not_on_hub(name, first_line(error))
     missing = _missing_settings(Path(name), str(error))
     return f"encoder '{name}' cannot be loaded: {f'{missing} is missing' if missing else first_line(error)}"
+
+
+def _damage(folder: Path) -> str | None:
+    """Return which file of modules or weights in a checkpoint is no such file, and why."""
+    if (folder / MODULES).is_file() and not _listed(str(folder), True):
+        return f"{folder / MODULES}: expected a JSON list of modules, each with type and path"
+    for path in sorted(folder.rglob("*.safetensors")):
+        try:
+            with safe_open(path, framework="pt"):
+                pass
+        except (OSError, SafetensorError) as error:
+            return f"{path}: {first_line(error)}"
+    return None
 
 
 def _listed(name: str, local: bool) -> list[dict[str, str]]:
@@ -141,7 +155,13 @@ def _listed(name: str, local: bool) -> list[dict[str, str]]:
         found = json.loads(Path(path).read_text(encoding="utf-8")) if path else []
     except (OSError, ValueError):
         return []
-    whole = isinstance(found, list) and all(isinstance(each, dict) and {"type", "path"} <= set(each) for each in found)
+    whole = isinstance(found, list) and all(
+        isinstance(each, dict)
+        and isinstance(each.get("path"), str)
+        and isinstance(each.get("type"), str)
+        and each["type"]
+        for each in found
+    )
     return found if whole else []
 
 

@@ -131,3 +131,18 @@ def test_a_folder_that_cannot_be_loaded_is_an_error_of_one_line(folder):
     with pytest.raises(EncoderError, match=rf"^encoder '{folder}' cannot be loaded: [^\n]+$"):
         open_checkpoint(str(folder))
     assert doctor(folder)[0][0] == "bad"
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "{}", "null", '["a"]', '[{"type": "", "path": ""}]', '[{"type": 5}]'])
+def test_a_file_that_lists_no_modules_is_named(content, folder):
+    (folder / "modules.json").write_text(content)
+    with pytest.raises(EncoderError, match=rf"{folder}/modules.json: expected a JSON list of modules[^\n]*$"):
+        open_checkpoint(str(folder))
+
+
+@pytest.mark.parametrize("size", [0, 5, -1])
+def test_a_damaged_file_of_weights_is_named(size, folder):
+    path = folder / "2_Dense" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(EncoderError, match=rf"cannot be loaded: {path}: [^\n]+$"):
+        open_checkpoint(str(folder))
