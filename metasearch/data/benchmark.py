@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from metasearch.config import registry
-from metasearch.config.arrangement import Arrangement
+from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.library import Library, shipped
 from metasearch.config.measure import Measure
 from metasearch.config.run import DataConfig, FoldConfig
-from metasearch.config.task import Mode, Phase, Task
+from metasearch.config.task import PHASES, Mode, Phase, Task
 from metasearch.config.yaml import find_place
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
@@ -31,6 +31,9 @@ from metasearch.data.translators.base import Places
 from metasearch.errors import ConfigError
 
 log = logging.getLogger(__name__)
+
+_SEVERAL = "mul"
+"""Code of several languages."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,23 @@ def on_folds(benchmark: Benchmark, folds: Iterable[int]) -> list[Benchmark]:
         others = (ref.model_copy(update={"fold": n}) for n in folds)
         return [benchmark if each == ref else build(each, benchmark.arrangements) for each in others]
     return [replace(benchmark, split=split(benchmark.data, benchmark.task.folds, n), fold=n) for n in folds]
+
+
+def in_one_language(benchmark: Benchmark, links: int) -> Benchmark:
+    """Return a benchmark of questions with all texts of train and dev in one language, `mul` (ISO 639-2).
+
+    An episode has `links` sets of them.
+    """
+
+    def merged(part: Data) -> Data:
+        data = cast(RetrievalData, part)
+        questions = tuple(replace(question, language=_SEVERAL) for question in data.questions)
+        candidates = tuple(replace(candidate, language=_SEVERAL) for candidate in data.candidates)
+        return replace(data, questions=questions, candidates=candidates)
+
+    parts = replace(benchmark.split, train=merged(benchmark.split.train), dev=merged(benchmark.split.dev))
+    chain = Arrangement((Variant(_SEVERAL, (_SEVERAL,)),) * links)
+    return replace(benchmark, arrangements={phase: [chain] for phase in PHASES}, split=parts)
 
 
 def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:

@@ -50,6 +50,13 @@ class PairedTest:
     low: float | None = None
     high: float | None = None
 
+    def shown(self, sign: Literal["+", ""] = "+") -> str:
+        """Return the mean times 100 with its interval, such as `+2.0 (+0.5 to +3.5)`; without `sign`, as of scores."""
+        shown = f"{100 * self.mean:{sign}.1f}"
+        if self.low is None or self.high is None:
+            return shown
+        return f"{shown} ({100 * self.low:{sign}.1f} to {100 * self.high:{sign}.1f})"
+
 
 def paired_test(values: Sequence[float], baseline: Sequence[float], level: float = 0.95) -> PairedTest:
     """Return the paired t-test between `values` and `baseline`, both `(n,)`, with the mean's interval.

@@ -26,12 +26,9 @@ Paths = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class TuneResult:
-    """A finished tuning.
+    """A finished tuning: its folder, the text of `report.md`, and the kept step with the reason.
 
-    Attributes:
-        folder: folder with `model/`, `report.html`, `report.md`, and `index/` if documents were given.
-        report: the text of `report.md`.
-        choice: the kept step and the reason; None if there were too few labels to hold some out.
+    `choice` is None if there were too few labels to hold some out.
     """
 
     folder: Path
@@ -46,12 +43,10 @@ class TuneResult:
     @property
     def table(self) -> list[dict[str, Any]]:
         """The lines of the report, the simplest step first."""
-        if self.choice is None:
-            return []
         return [
             {"step": str(each.step), "pool": each.pool, "mean": each.mean.mean, "low": each.mean.low,
-             "high": each.mean.high, "gain": each.gain.mean, "p": each.p, "kept": self.choice.is_kept(each)}
-            for each in self.choice.standings
+             "high": each.mean.high, "gain": each.gain.mean, "p": each.p, "kept": each.kept}
+            for each in (self.choice.standings if self.choice else ())
         ]  # fmt: skip
 
 
@@ -118,18 +113,14 @@ def tune(
     run = TuneRun(config, folder, None if path else labels, time)
     if (folder / CONFIG).is_file():
         run.began = run.files.stored(TuneConfig)
-        _require_same(folder, run.began.config, config)
+        before, now = (each.model_dump(mode="json") for each in (run.began.config, config))
+        if other := "; ".join(f"{key} is {before[key]}, not {now[key]}" for key in now if before[key] != now[key]):
+            raise RunFolderError(f"{folder} holds a tuning with other settings ({other}); choose another -o")
     result = run.execute(open_callback, trust_remote_code)
     choice = Choice.of(Table.read(RunFolder(folder))) if result.rows else None
     if choice and str(choice) not in result.report:
         log.warning("%s: another version chose the model by another rule; see report.md", folder)
     return TuneResult(folder, result.report, choice)
-
-
-def _require_same(folder: Path, began: TuneConfig, asked: TuneConfig) -> None:
-    before, now = began.model_dump(mode="json"), asked.model_dump(mode="json")
-    if other := [f"{key} is {before[key]}, not {now[key]}" for key in now if before[key] != now[key]]:
-        raise RunFolderError(f"{folder} holds a tuning with other settings ({'; '.join(other)}); choose another -o")
 
 
 def _listed(paths: Paths) -> tuple[str, ...]:

@@ -16,14 +16,10 @@ _RANKED: Mapping[str, str] = {BALANCED: ", balanced scores", EXPANDED: ", docume
 
 @dataclass(frozen=True)
 class Standing:
-    """A step with a ranking, and its scores on held-out questions.
+    """A step with a ranking, its mean score from 0 to 1, and its difference from the base encoder, paired by question.
 
-    Attributes:
-        step: the step.
-        pool: way to rank the candidates.
-        mean: mean score from 0 to 1, with an interval over groups.
-        gain: difference from the base encoder, paired by question.
-        p: p-value of the hypothesis that no other line is better, corrected for their number.
+    `p` is the p-value of the hypothesis that no other line is better, corrected for their number; `kept`, whether it is
+    the kept one.
     """
 
     step: Step
@@ -31,6 +27,7 @@ class Standing:
     mean: PairedTest
     gain: PairedTest
     p: float
+    kept: bool
 
     def __str__(self) -> str:
         return f"{self.step}{_RANKED.get(self.pool, '')}"
@@ -64,7 +61,7 @@ class Choice:
         """Return the choice among the lines of a table."""
         kept, folds, base = table.choose(), np.unique(table.folds).tolist(), table.scores[0]
         standings = tuple(
-            Standing(*line, table.mean(own), table.difference(own, base), table.p(number))
+            Standing(*line, table.mean(own), table.difference(own, base), table.p(number), number == kept)
             for number, (line, own) in enumerate(zip(table.lines, table.scores, strict=True))
         )
         chosen = {fold: table.without(fold).choose() for fold in folds}
@@ -81,14 +78,10 @@ class Choice:
         """The one with the highest mean; the simplest of equal ones."""
         return max(self.standings, key=lambda each: each.mean.mean)
 
-    def is_kept(self, line: Standing) -> bool:
-        """Return whether a standing is the kept one."""
-        return (line.step, line.pool) == (self.kept.step, self.kept.pool)
-
     def __str__(self) -> str:
-        kept, trained = self.kept, not self.is_kept(self.standings[0])
-        gain = f", {interval(kept.gain)} against the base encoder" if trained else ""
-        score = f"{self.measure} × 100 is {interval(kept.mean, '')} on {self.questions} held-out questions in "
+        kept, trained = self.kept, not self.standings[0].kept
+        gain = f", {kept.gain.shown()} against the base encoder" if trained else ""
+        score = f"{self.measure} × 100 is {kept.mean.shown('')} on {self.questions} held-out questions in "
         score += f"{self.folds} folds{gain}"
         if self.others:
             found = ", ".join(f"'{name}' without fold {fold + 1}" for fold, name in self.others.items())
@@ -97,17 +90,9 @@ class Choice:
         return f"Kept: {kept}. {score}. {self._reason()}"
 
     def _reason(self) -> str:
-        if not self.is_kept(self.best):
-            behind = interval(self.behind)
+        if not self.best.kept:
+            behind = self.behind.shown()
             return f"It is the simplest that is not significantly worse than the best, {self.best}: {behind}."
-        if self.is_kept(self.standings[0]):
+        if self.standings[0].kept:
             return "Nothing else is better." if self.standings[1:] else "Nothing else was tried."
         return "Everything simpler is significantly worse, and nothing else is better."
-
-
-def interval(test: PairedTest, sign: str = "+") -> str:
-    """Return a mean times 100 with its 95 % interval."""
-    shown = f"{100 * test.mean:{sign}.1f}"
-    if test.low is None or test.high is None:
-        return shown
-    return f"{shown} ({100 * test.low:{sign}.1f} to {100 * test.high:{sign}.1f})"

@@ -19,9 +19,8 @@ from metasearch.config.languages import UNKNOWN
 from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.documents.read import read
-from metasearch.data.overlap import Index, TestSet, key
-from metasearch.data.records import Candidate, RetrievalData
+from metasearch.data.documents.unlabelled import read_unlabelled
+from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
@@ -137,13 +136,8 @@ class TuneRun(Run[TuneConfig]):
         if self.config.documents:
             option = OPTIONS.get(choice.kept.pool, "") if choice else ""
             sentences.append(f'Search: metasearch search {quoted(files.path / "index")} "..."{option}')
-        facts = {
-            "encoder": self.encoder.name,
-            "labels": data.describe(),
-            "languages": ", ".join(languages),
-            "seed": str(self.config.seed),
-            "versions": describe_versions(versions()),
-        }
+        facts = {"encoder": self.encoder.name, "labels": data.describe(), "languages": ", ".join(languages)}
+        facts |= {"seed": str(self.config.seed), "versions": describe_versions(versions())}
         texts = build_report(sentences, facts, choice, self.notes)
         source = find_base("base", self.config.encoder.name, self.encoder.origin)
         atomic_write(files.model / CARD, tuned_card(encoder, source, result, languages, facts))
@@ -167,9 +161,8 @@ class TuneRun(Run[TuneConfig]):
         # A step that was scored before --time dropped it may be kept.
         done = (self.files.path / "aligned" / "model").is_dir()
         if done or any(step.aligned for step in plan.steps):
-            to = self.files.path
-            aligned = align(config.encoder, config.translations, to, neutral, config.device, config.seed, callback)
-            workshop = replace(workshop, aligned=aligned)
+            how = (neutral, config.device, config.seed, callback)
+            workshop = replace(workshop, aligned=align(config.encoder, config.translations, self.files.path, *how))
         self.workshop, start = workshop, self.seconds
         for fold, benchmark in enumerate(benchmarks[: plan.folds]):
             if fold >= LEAST_FOLDS and self._late(plan, fold, (self.seconds - start) / fold):
@@ -185,10 +178,12 @@ class TuneRun(Run[TuneConfig]):
                 continue
             what = f"fold {fold + 1} of {plan.folds}, {step}"
             found = self.workshop.score(step, benchmark, pools, PrefixedProgress(callback, what))
-            facts: Row = {"task": task.name, "encoder": self.config.encoder.name, "learner": str(step)}
-            facts |= {"rank": steps.index(step), "monitor": task.monitor}
-            facts |= {"fold": fold, "split": "test", "seed": self.config.seed}
-            facts |= {"data": self.labels.data.fingerprint, "weights": self.encoder.origin, "versions": versions()}
+            facts: Row = {
+                "task": task.name, "encoder": self.config.encoder.name, "learner": str(step),
+                "rank": steps.index(step), "monitor": task.monitor, "fold": fold, "split": "test",
+                "seed": self.config.seed, "data": self.labels.data.fingerprint, "weights": self.encoder.origin,
+                "versions": versions(),
+            }  # fmt: skip
             # Before the rows, which say that the step is scored.
             found.questions.save(results_path(self.files, task.name, step, fold), facts)
             self.files.add_results({**facts, **row} for row in found.rows())
@@ -204,19 +199,15 @@ class TuneRun(Run[TuneConfig]):
 
     def _project_alone(self, callback: Callback) -> Encoder:
         """Return the encoder without language bias, which takes no label, or unchanged."""
-        neutral, data = is_neutral(self.encoder), self.labels.everything
-        languages = () if neutral else self.labels.projectable()
-        done = "Language bias was removed from the base encoder, which needs no labels."
-        if languages:
-            texts = tagged_of(data, NeutralSettings().texts, languages)
-            append(self.encoder, estimate(vectors_of(self.encoder, texts, callback)))
-        else:
-            why = "it has a projection" if neutral else "the texts are too few for a projection"
-            done = f"The base encoder is kept: {why}."
-        self._note(
-            f"Too few labelled questions to hold some out ({len(data.questions)}; at least {LEAST_LABELS} in "
-            f"{2 * LEAST_FOLDS} groups). {done}"
-        )
+        data, done = self.labels.everything, "The base encoder is kept: it has a projection."
+        if not is_neutral(self.encoder):
+            done = "The base encoder is kept: the texts are too few for a projection."
+            if languages := self.labels.projectable():
+                texts = tagged_of(data, NeutralSettings().texts, languages)
+                append(self.encoder, estimate(vectors_of(self.encoder, texts, callback)))
+                done = "Language bias was removed from the base encoder, which needs no labels."
+        least = f"at least {LEAST_LABELS} in {2 * LEAST_FOLDS} groups"
+        self._note(f"Too few labelled questions to hold some out ({len(data.questions)}; {least}). {done}")
         return self.encoder
 
     # Notes and documents.
@@ -242,16 +233,9 @@ class TuneRun(Run[TuneConfig]):
     def _read_documents(self) -> None:
         """Read the passages of the documents that hold no labelled document, as the index will have them."""
         data, (_, how) = self.labels.data, cutting(self._index, self.encoder)
-        labelled = tuple((each.text, each.id) for each in data.candidates)
-        known = Index(TestSet("labels", labelled, labelled))
-        found = [each for each in read(self.config.documents, how) if not known.find(key(each.text))]
-        taken = found[:: max(1, -(-len(found) // _SEARCHED))]
-        names = [f"passage {i}" for i in range(len(taken))]
-        extra = (Candidate(name, each.language, each.text, name) for name, each in zip(names, taken, strict=True))
+        extra, count = read_unlabelled(self.config.documents, how, data.candidates, _SEARCHED)
         self.labels = replace(self.labels, everything=replace(data, candidates=(*data.candidates, *extra)))
-        if not self.labels.benchmark:
-            return
-        if found:
-            self._note(f"Folds also search {len(taken)} of {len(found)} passages of the documents.")
-        else:
+        if self.labels.benchmark and extra:
+            self._note(f"Folds also search {len(extra)} of {count} passages of the documents.")
+        elif self.labels.benchmark:
             self._note("Folds search the labelled documents alone: every passage of the documents holds one of them.")

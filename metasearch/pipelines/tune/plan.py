@@ -22,13 +22,9 @@ _ALIGNMENT = 320 * 64 * 4
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps to score.
+    """The steps to score, the simplest first, on how many folds.
 
-    Attributes:
-        steps: the simplest step first.
-        folds: number of folds.
-        each: seconds of a step on one fold.
-        alignment: seconds of the alignment on translations.
+    `each` has the seconds of a step on one fold, and `alignment` those of the alignment on translations.
     """
 
     steps: tuple[Step, ...]

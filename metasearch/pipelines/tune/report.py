@@ -7,7 +7,7 @@ from metasearch.evaluation.report.build import files
 from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.jackknife import Interval
-from metasearch.pipelines.tune.choice import Choice, interval
+from metasearch.pipelines.tune.choice import Choice
 from metasearch.version import __version__
 
 OPTIONS: Mapping[str, str] = {BALANCED: " --balance", EXPANDED: " --expand"}
@@ -40,16 +40,16 @@ def build_report(
 
 def _scores(choice: Choice) -> Section:
     measure, best, explained = choice.measure, choice.best, [_EXPLAINED]
-    if not choice.is_kept(choice.standings[0]):
+    if not choice.standings[0].kept:
         same = f"{choice.folds - len(choice.others)} of {choice.folds}"
         explained.append(_NESTED.format(same=same))
     lines, rows = [], []
     for each in choice.standings:
-        name, mean, shown = str(each), each.mean, interval(each.mean, "")
+        name, mean, shown = str(each), each.mean, each.mean.shown("")
         rows.append(Row(name, mean.mean, (Interval(mean.low, mean.high),), shown))
         value = Cell(mean.mean, place="best" if each == best else "")
-        texts = (shown.partition(" ")[2], interval(each.gain), f"{each.p:.2g}")
-        head = f"{name} (kept)" if choice.is_kept(each) else name
+        texts = (shown.partition(" ")[2], each.gain.shown(), f"{each.p:.2g}")
+        head = f"{name} (kept)" if each.kept else name
         lines.append(Line((head,), (value, *(Cell(text=text) for text in texts))))
     columns = (measure, "95 %", "against base", "p")
     table = Table("steps", f"{measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)

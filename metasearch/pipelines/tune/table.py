@@ -27,7 +27,6 @@ class Table:
     """Scores of N held-out questions by L lines; a translation counts as a question.
 
     Attributes:
-        measure: name of the measure.
         lines: step and pool, the simplest first.
         scores: `(L, N)`.
         folds: the fold that holds a question out, `(N,)`.

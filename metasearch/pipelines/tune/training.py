@@ -1,18 +1,16 @@
 """Training data and recipe of a step, with sets that fit the labels.
 
 Fine-tuning compares a question with the answers of the other questions of its set. A few labels in several languages
-fill one set and not one for each language pair, so that all of them count as one language, `mul`.
+fill one set and not one for each language pair, so that all of them count as one language.
 """
 
 from dataclasses import replace
 from typing import cast
 
-from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.library import Library
 from metasearch.config.recipe import Recipe
-from metasearch.config.task import PHASES
-from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import Data, RetrievalData
+from metasearch.data.benchmark import Benchmark, in_one_language
+from metasearch.data.records import RetrievalData
 from metasearch.episodes.samplers import fit_sizes
 from metasearch.pipelines.compatibility import learner_class
 from metasearch.pipelines.tune.steps import FINE_TUNE, Step
@@ -26,8 +24,6 @@ _SMALL = "e5"
 """Encoder whose recipes fit some dozen questions; for encoders without recipes."""
 _FEW = 32
 """Questions of a set of fine-tuning, where the labels do not fill two sets of the recipe."""
-_POOLED = "mul"
-"""ISO 639-2 code of several languages."""
 
 
 def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, Recipe]:
@@ -44,7 +40,7 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     questions = cast(RetrievalData, benchmark.split.train).questions
     # Two sets of a few labels would be the same questions twice; translations of a question are one label.
     few = len({question.id for question in questions}) < episodes.k + episodes.q
-    trained = _pooled(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
+    trained = in_one_language(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
     if not tuned:
         found = (mode.arrangements(benchmark.task) for mode in map(library.mode, _MODES) if mode.links in links)
         trained = next((replace(benchmark, arrangements=each) for each in found if each), trained)
@@ -53,17 +49,3 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     budget = budget.model_copy(update={**once, "epochs": 1, "eval_every": 0, "patience": 0})
     most = min(len(questions), _FEW) if few and tuned else len(questions)
     return trained, fit_sizes(trained, recipe.model_copy(update={"budget": budget}), most)
-
-
-def _pooled(benchmark: Benchmark, links: int) -> Benchmark:
-    """Return a benchmark whose training and dev splits have all texts in one language, for episodes of `links` sets."""
-
-    def merged(part: Data) -> Data:
-        data = cast(RetrievalData, part)
-        questions = tuple(replace(question, language=_POOLED) for question in data.questions)
-        candidates = tuple(replace(candidate, language=_POOLED) for candidate in data.candidates)
-        return replace(data, questions=questions, candidates=candidates)
-
-    parts = replace(benchmark.split, train=merged(benchmark.split.train), dev=merged(benchmark.split.dev))
-    chain = Arrangement((Variant(_POOLED, (_POOLED,)),) * links)
-    return replace(benchmark, arrangements={phase: [chain] for phase in PHASES}, split=parts)

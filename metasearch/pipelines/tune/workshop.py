@@ -31,10 +31,8 @@ class Workshop:
     """Makes and scores the encoders of the steps.
 
     Attributes:
-        config: encoder, device and seed.
         encoder: the base encoder, which never changes.
-        vectors: its vectors of all texts.
-        per_text: seconds that it took to encode one.
+        vectors: its vectors of all texts, each of which took `per_text` seconds.
         languages: languages in the estimate of the projection.
         aligned: folder of the encoder that was aligned on translations, or None.
     """
