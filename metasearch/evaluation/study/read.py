@@ -152,8 +152,8 @@ def read_study(
         missing += unfinished
     if scores_alone := next(filter(_holds_json, files), None):
         raise ConfigError(
-            f"{scores_alone}: scores without those of each question, as `metasearch evaluate -o` writes them; name a "
-            "run folder or study, or a ranking of `metasearch evaluate --trec-run`"
+            f"{scores_alone}: scores alone, without results of questions, as `metasearch evaluate -o` writes them; "
+            "name a run folder or study, or a ranking of `metasearch evaluate --trec-run`"
         )
     if files and data is None:
         raise ConfigError(f"{files[0]}: a TREC run file does not name its task; add --task")
