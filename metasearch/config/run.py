@@ -62,7 +62,7 @@ class DataConfig(FoldedData):
 
 
 class TaskConfig(FoldedData):
-    """A whole task: what a study and its runs keep, so that a file which is edited later changes none of them.
+    """A whole task: what a study and its runs keep, so that no later edit of a file changes them.
 
     Attributes:
         declared_in: folder of the task's file, to which its paths are relative; None is the shipped folder.
