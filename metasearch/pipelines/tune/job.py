@@ -20,7 +20,7 @@ from metasearch.config.index import IndexSettings
 from metasearch.config.languages import UNKNOWN
 from metasearch.config.library import load_distillation
 from metasearch.config.postprocessing import NeutralSettings
-from metasearch.config.run import DEFAULT_ENCODER, ComputeConfig, Device, TuneConfig
+from metasearch.config.run import TRAINED_BY_DEFAULT, ComputeConfig, Device, TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.read import read
 from metasearch.data.locate import is_hub_name
@@ -354,7 +354,7 @@ def tune(
     *,
     documents: Paths = (),
     translations: Paths = (),
-    encoder: str = DEFAULT_ENCODER,
+    encoder: str = TRAINED_BY_DEFAULT,
     columns: Mapping[str, str] | None = None,
     ignore_identical_ids: bool = False,
     learners: Sequence[str] = (),
