@@ -22,6 +22,11 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
 Checkpointing = Literal["off", "auto", "layers", "gradcache"]
 
+TRAINED_BY_DEFAULT = "mini-e5"
+"""Encoder that is trained when none is named: it finds more across languages than `mini`."""
+INDEXED_BY_DEFAULT = "mini"
+"""Encoder of a new index when none is named: it also knows emoji and rare scripts, which documents may have."""
+
 WHOLE_TASK = "task"
 """Stands for all languages of the task in `EncoderConfig.trim`."""
 
@@ -174,9 +179,6 @@ class MineConfig(Settings):
     """Language of answers and negatives, such as de; repeatable. By default all."""
 
 
-DEFAULT_ENCODER = "mini-e5"
-
-
 class TuneConfig(Settings):
     """Everything that `metasearch tune` depends on, except the content of files and checkpoints.
 
@@ -192,7 +194,7 @@ class TuneConfig(Settings):
     """File or folder to search, as for `metasearch index`; repeatable."""
     translations: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
     """File or folder of translations, as for `metasearch distill --corpus`; repeatable."""
-    encoder: EncoderConfig = EncoderConfig(name=DEFAULT_ENCODER)
+    encoder: EncoderConfig = EncoderConfig(name=TRAINED_BY_DEFAULT)
     learners: Annotated[tuple[str, ...], Flag(metavar="LIST", comma=True)] = ()
     """Further learners to try, such as maml,maml-align."""
     folds: Annotated[int, Field(ge=3, le=20)] = 4

@@ -8,7 +8,7 @@ from typing import Any
 
 from metasearch.config import registry, yaml
 from metasearch.config.index import IndexSettings
-from metasearch.config.run import Device
+from metasearch.config.run import INDEXED_BY_DEFAULT, Device
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, EncoderError
@@ -20,8 +20,6 @@ from metasearch.retrieval.index.vectors_file import require_writable, write_vect
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import UpdateResult, update
 from metasearch.runs.callbacks import SILENT, Callback
-
-DEFAULT_ENCODER = "mini"
 
 
 def index_documents(
@@ -76,7 +74,7 @@ def index_documents(
     kind = Kind(**state["kind"]) if state else None
     before = kind.settings if kind else {}
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
-    name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
+    name = encoder or (kind.encoder if kind else INDEXED_BY_DEFAULT)
     loaded = load_encoder(name, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code)
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
