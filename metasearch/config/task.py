@@ -257,7 +257,7 @@ class Mode(FrozenConfig):
 
 
 def resolve(task: Task, mode: Mode, modes: Sequence[Mode] = ()) -> dict[Phase, list[Arrangement]]:
-    """Return the arrangements per phase for a mode on a task; the error names those of `modes` that have some."""
+    """Return the arrangements per phase for a mode on a task; the error names the `modes` that have some."""
     require_training(task)
     found = mode.arrangements(task)
     if not found:

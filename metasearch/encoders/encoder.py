@@ -258,7 +258,7 @@ class Encoder:
         return vectors[[place[text] for text in texts]]
 
     def _repeatable(self, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
-        """Return what is computed; `EncoderError` if random numbers change it, as in Reformer."""
+        """Return the result; `EncoderError` if random numbers change it, as in Reformer."""
         state = torch.get_rng_state()
         found = compute()
         # Another thread may have drawn them, so the result decides.
