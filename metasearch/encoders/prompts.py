@@ -42,7 +42,7 @@ def unused_prompts(model: SentenceTransformer) -> list[str]:
 
 
 def written_out(model: SentenceTransformer) -> dict[str, str]:
-    """Return a model's prompts, with the ones for questions and candidates under the names that are looked for first."""
+    """Return a model's prompts; questions and candidates have the names that are looked for first."""
     return {**model.prompts, **{names[0]: prompt_of(model, role) for role, names in _NAMES.items() if names}}
 
 
