@@ -62,7 +62,7 @@ class DataConfig(FoldedData):
 
 
 class TaskConfig(FoldedData):
-    """A whole task: what a study and its runs keep, so that a file which is edited later changes none of them.
+    """A whole task, as a study and its runs keep it: a later edit to its file changes none of them.
 
     Attributes:
         declared_in: folder of the task's file, to which its paths are relative; None is the shipped folder.

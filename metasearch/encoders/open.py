@@ -146,7 +146,7 @@ def _listed(name: str, local: bool) -> list[dict[str, str]]:
 
 
 def _absent_package(name: str, local: bool, error: Exception) -> str | None:
-    """Return which module of a checkpoint is of a package that is not installed; None without one."""
+    """Return the module of a checkpoint whose package is not installed; None without one."""
     if not isinstance(error, ImportError) and "trust_remote_code" not in str(error):
         return None
     for each in _listed(name, local):

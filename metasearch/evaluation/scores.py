@@ -194,7 +194,7 @@ class SearchResult:
 
 
 def _answered(candidate: Candidate, data: RetrievalData) -> Iterable[str]:
-    """Return the ids of the questions that a candidate answers; a grade of 0 or less says that it does not."""
+    """Return the ids of the questions that a candidate answers: those with a grade above 0."""
     return (uid for uid in candidate.answers if data.grades.get((uid, candidate.id), 1.0) > 0)
 
 

@@ -86,7 +86,7 @@ class RunFolder:
         return yaml.read_stored(self.path / CONFIG, RunMetadata[kind], resolve_names)  # type: ignore[valid-type]
 
     def record(self, begun: RunMetadata[Config], weights: Mapping[str, str]) -> None:
-        """Record what the file lacks: weights of encoders that were unknown, and what an earlier version named."""
+        """Record what the file lacks, such as the weights of encoders that were unknown."""
         self._begin(begun.model_copy(update={"weights": {**weights, **begun.weights}}))
 
     def _begin(self, begun: RunMetadata[Any]) -> None:
