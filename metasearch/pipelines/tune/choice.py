@@ -9,7 +9,7 @@ import numpy as np
 from metasearch.config.measure import BALANCED, EXPANDED, Pool
 from metasearch.evaluation.statistics.paired import PairedTest
 from metasearch.pipelines.tune.steps import Step
-from metasearch.pipelines.tune.table import Table
+from metasearch.pipelines.tune.table import ALPHA, Table
 
 _RANKED: Mapping[str, str] = {BALANCED: ", balanced scores", EXPANDED: ", document expansion"}
 
@@ -45,6 +45,7 @@ class Choice:
         kept: the kept one. Unless it is the base encoder, its mean and gain are those of nested choices: the questions
             of each fold are scored by what the other folds choose.
         behind: difference of the best one from the kept one on all questions.
+        least_p: smallest p-value that its groups allow; of nested choices, unless the base encoder is kept.
         others: fold → what is chosen without it, where that is not the kept one.
     """
 
@@ -54,6 +55,7 @@ class Choice:
     standings: tuple[Standing, ...]
     kept: Standing
     behind: PairedTest
+    least_p: float = 0.0
     others: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
@@ -64,14 +66,16 @@ class Choice:
             Standing(*line, table.mean(own), table.difference(own, base), table.p(number), number == kept)
             for number, (line, own) in enumerate(zip(table.lines, table.scores, strict=True))
         )
-        chosen = {fold: table.without(fold).choose() for fold in folds}
+        without = {fold: table.without(fold) for fold in folds}
+        chosen = {fold: each.choose() for fold, each in without.items()}
+        least_p = min(each.least_p for each in without.values()) if kept else table.least_p
         # Where nothing but the base encoder is kept, no choice flatters its score.
         by_question = [chosen[fold] if kept else 0 for fold in table.folds.tolist()]
         nested = table.scores[by_question, np.arange(len(table.folds))]
         own = replace(standings[kept], mean=table.mean(nested), gain=table.difference(nested, base))
         others = {fold: str(standings[line]) for fold, line in chosen.items() if line != kept}
         behind = table.difference(table.scores[table.scores.mean(axis=1).argmax()], table.scores[kept])
-        return cls(table.measure, len(nested), len(folds), standings, own, behind, others)
+        return cls(table.measure, len(nested), len(folds), standings, own, behind, least_p, others)
 
     @property
     def best(self) -> Standing:
@@ -83,7 +87,10 @@ class Choice:
         gain = f", {kept.gain.shown()} against the base encoder" if trained else ""
         score = f"{self.measure} × 100 is {kept.mean.shown('')} on {self.questions} held-out questions in "
         score += f"{self.folds} folds{gain}"
-        if self.others:
+        if self.least_p >= ALPHA:
+            few = f"too few groups to leave the base encoder (smallest p 1/{1 / self.least_p:.0f}, not below {ALPHA})"
+            score += f". Without a fold, there are {few}: these are its scores" if trained else f". There are {few}"
+        elif self.others:
             found = ", ".join(f"'{name}' without fold {fold + 1}" for fold, name in self.others.items())
             nested = "; each fold is scored by what the others choose" if trained else ""
             score += f". The choice depends on the folds ({found}){nested}"

@@ -74,6 +74,11 @@ class Table:
         """Return the p-value of the hypothesis that no other line is better than one; see `any_above_zero`."""
         return any_above_zero(np.delete(self.scores, line, axis=0) - self.scores[line], self.groups)
 
+    @property
+    def least_p(self) -> float:
+        """The smallest p-value that the groups allow, as each has one of two signs."""
+        return 0.5 ** len({*self.groups})
+
     def choose(self) -> int:
         """Return the first line that no other one beats significantly.
 
