@@ -148,6 +148,23 @@ def test_one_fold_that_changes_the_choice_is_named_and_the_gain_is_of_folds_that
     assert ("each fold is scored by what the others choose" in str(rare)) == bool(rare.others)
 
 
+@pytest.mark.parametrize(("count", "folds", "kept", "said"), [
+    (6, 3, True, ". Without a fold, there are too few groups to leave the base encoder (smallest p 1/16, not below "
+     "0.05): these are its scores. "),
+    (4, 2, False, ". There are too few groups to leave the base encoder (smallest p 1/16, not below 0.05). "),
+    (8, 4, True, " against the base encoder. "),
+])  # fmt: skip
+def test_too_few_groups_for_a_choice_to_leave_the_base_encoder_are_named(count, folds, kept, said):
+    """Of `count` groups, a choice without a fold has `count - count / folds`, each with one of two signs."""
+    base = np.full(count, 0.3)
+    choice = Choice.of(table(base, base + 0.4 + 0.01 * np.arange(count), folds=folds))
+    assert (choice.kept.step == PROJECTION) == kept
+    assert said in str(choice)
+    left = count - count // folds if kept else count
+    assert (choice.least_p, "too few" in str(choice)) == (0.5**left, 0.5**left >= 0.05)
+    assert (choice.kept.gain.mean == 0) == (0.5**left >= 0.05)
+
+
 @pytest.mark.parametrize("lines", [1, 3])
 def test_scores_at_the_limit_have_an_exact_bound_and_nothing_is_said_of_steps_that_there_are_not(lines):
     """Of 12 groups without an error, the share with one is 1 - 0.025^(1/12) at most (Clopper & Pearson)."""

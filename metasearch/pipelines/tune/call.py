@@ -26,10 +26,7 @@ Paths = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class TuneResult:
-    """A finished tuning: its folder, the text of `report.md`, and the kept step with the reason.
-
-    `choice` is None if there were too few labels to hold some out.
-    """
+    """A finished tuning: its folder, the text of `report.md`, and the kept step, None if no labels were held out."""
 
     folder: Path
     report: str
@@ -90,25 +87,14 @@ def tune(
 
     Raises:
         MetasearchError: of every kind; finished work is saved.
-
-    Example:
-        >>> import metasearch as ms
-        >>> result = ms.tune("labels.csv", "shop", documents="help-pages/")  # doctest: +SKIP
-        >>> print(result.choice)  # doctest: +SKIP
     """
     path = str(labels) if isinstance(labels, str | Path) else ""
     asked = {
-        "labels": _from_anywhere(path),
-        "columns": dict(columns or {}),
-        "ignore_identical_ids": ignore_identical_ids,
-        "documents": _listed(documents),
-        "translations": _listed(translations),
+        "labels": _from_anywhere(path), "columns": dict(columns or {}), "ignore_identical_ids": ignore_identical_ids,
+        "documents": _listed(documents), "translations": _listed(translations),
         "encoder": {"name": _from_anywhere(encoder), "trust_remote_code": trust_remote_code},
-        "learners": tuple(learners),
-        "folds": folds,
-        "device": device,
-        "seed": seed,
-    }
+        "learners": tuple(learners), "folds": folds, "device": device, "seed": seed,
+    }  # fmt: skip
     config, folder = yaml.check(asked, TuneConfig, "tune"), Path(output)
     run = TuneRun(config, folder, None if path else labels, time)
     if (folder / CONFIG).is_file():

@@ -35,10 +35,11 @@ from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import ENCODER, Row, Run, require_disk_space, stopped
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
-from metasearch.pipelines.tune.plan import Plan, make_plan
+from metasearch.pipelines.tune.plan import Plan
 from metasearch.pipelines.tune.report import OPTIONS, build_report
 from metasearch.pipelines.tune.steps import Step, list_steps
 from metasearch.pipelines.tune.table import Table, results_path
+from metasearch.pipelines.tune.training import ALIGNMENT, cost
 from metasearch.pipelines.tune.workshop import Workshop
 from metasearch.retrieval.indexes import index_documents
 from metasearch.retrieval.search.passages import cutting
@@ -76,12 +77,11 @@ class TuneRun(Run[TuneConfig]):
         require_alone("a tuning")
         config = self.config
         list_steps(False, learners=config.learners)
-        given = self.given if self.given is not None else config.labels
+        given = config.labels if self.given is None else self.given
         if isinstance(given, str) and not given:
             raise DataError(f"{self.files.path}: the labels are in no file. Continue with: {self.continuation}")
         if not isinstance(given, Benchmark | RetrievalData):
-            ids = config.ignore_identical_ids
-            given = RetrievalData.from_rows(given, config.columns, ignore_identical_ids=ids)
+            given = RetrievalData.from_rows(given, config.columns, ignore_identical_ids=config.ignore_identical_ids)
         self.labels = Labels.of(given, config.folds)
         self.notes += self.labels.data.notes  # logged by what read them
         log.info("labels: %s", self.labels.data.describe())
@@ -120,11 +120,9 @@ class TuneRun(Run[TuneConfig]):
             encoder = self._project_alone(callback)
         files.save_model(encoder.save, encoder.size)
         if config.documents:
-            asked = self._index.model_dump(exclude_defaults=True)
-            index_documents(
-                config.documents, files.path / "index", str(files.model), asked, config.device,
-                config.encoder.trust_remote_code, callback=callback,
-            )  # fmt: skip
+            asked, trust = self._index.model_dump(exclude_defaults=True), config.encoder.trust_remote_code
+            to, how = files.path / "index", (str(files.model), asked, config.device, trust)
+            index_documents(config.documents, to, *how, callback=callback)
         self._report(choice, encoder)
 
     def _report(self, choice: Choice | None, encoder: Encoder) -> None:
@@ -154,7 +152,8 @@ class TuneRun(Run[TuneConfig]):
         steps = list_steps(bool(languages), bool(config.translations), config.learners)
         workshop = Workshop.open(config, self.encoder, self.labels, languages, callback)
         benchmarks = [self.labels.hold_out(fold) for fold in range(self.labels.folds)]
-        plan = make_plan(config.encoder.name, steps, benchmarks, workshop.per_text)
+        costs = {step: workshop.per_text * cost(step, benchmarks[0], config.encoder.name) for step in steps}
+        plan = Plan(tuple(steps), len(benchmarks), costs, workshop.per_text * ALIGNMENT)
         log.info("plan: %s", plan)
         if self.limit is not None:
             plan = plan.within(self.limit - self.seconds)
@@ -165,7 +164,10 @@ class TuneRun(Run[TuneConfig]):
             workshop = replace(workshop, aligned=align(config.encoder, config.translations, self.files.path, *how))
         self.workshop, start = workshop, self.seconds
         for fold, benchmark in enumerate(benchmarks[: plan.folds]):
-            if fold >= LEAST_FOLDS and self._late(plan, fold, (self.seconds - start) / fold):
+            each = (self.seconds - start) / max(fold, 1)
+            # After this fold, the training on all labels takes about as long as one.
+            if self.limit is not None and fold >= LEAST_FOLDS and self.seconds + 2 * each > self.limit:
+                log.warning("time: %d of %d folds are scored; another would take %s", fold, plan.folds, duration(each))
                 break
             self._score_fold(plan, benchmark, steps, callback)
         return Choice.of(Table.read(self.files))
@@ -190,13 +192,6 @@ class TuneRun(Run[TuneConfig]):
             shown = ", ".join(f"{pool} {100 * found.mean(task.monitor, pool):.1f}" for pool in pools)
             log.info("%s: %s %s", what, task.monitor, shown)
 
-    def _late(self, plan: Plan, fold: int, each: float) -> bool:
-        """Whether another fold and the training on all labels, of `each` seconds, would take longer than the limit."""
-        if self.limit is None or self.seconds + 2 * each <= self.limit:
-            return False
-        log.warning("time: %d of %d folds are scored; another would take %s", fold, plan.folds, duration(each))
-        return True
-
     def _project_alone(self, callback: Callback) -> Encoder:
         """Return the encoder without language bias, which takes no label, or unchanged."""
         data, done = self.labels.everything, "The base encoder is kept: it has a projection."
@@ -213,13 +208,12 @@ class TuneRun(Run[TuneConfig]):
     # Notes and documents.
 
     def _note_skipped(self, languages: tuple[str, ...]) -> None:
+        needed, found = "20 texts or more in each of two languages", ", ".join(sorted(self.labels.data.languages))
         if is_neutral(self.encoder):
             self._note(f"{self.encoder.name} has a language-neutral projection already; no other one is tried.")
         elif not languages:
-            self._note(
-                "The language-neutral projection was skipped: it needs 20 texts or more in each of two languages, and "
-                f"the labels and documents are in {', '.join(sorted(self.labels.data.languages))}."
-            )
+            skipped = f"The language-neutral projection was skipped: it needs {needed}, and the labels and documents "
+            self._note(f"{skipped}are in {found}.")
         if len(self.labels.pools()) == 1:
             self._note("Balanced scores were skipped: the documents are in one language.")
         if not self.config.translations:

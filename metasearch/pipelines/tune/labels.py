@@ -28,8 +28,7 @@ class Labels:
 
     Attributes:
         data: the labels.
-        everything: the labels, then candidates that answer no question: negatives in training, and searched by every
-            fold.
+        everything: the labels, then candidates that answer no question: trained against, and searched by every fold.
         benchmark: the labels with folds and measures; None if there are too few to hold some out.
         folds: number of folds to hold out, at most as many as the benchmark has.
         whole: whether a fold searches the documents of all folds; else its own, as in papers.
@@ -76,10 +75,9 @@ class Labels:
         """Return the rankings to try with each step, the simplest first."""
         counts = Counter(candidate.language for candidate in self.data.candidates)
         # Detection takes a few short texts for another language.
-        if sum(count > _FREQUENT * counts.total() for count in counts.values()) < 2:
-            return (MULTILINGUAL,)
-        translated = any(len(languages) > 1 for languages in self.data.answers.values())
-        return (MULTILINGUAL, BALANCED, EXPANDED) if translated else (MULTILINGUAL, BALANCED)
+        several = sum(count > _FREQUENT * counts.total() for count in counts.values()) > 1
+        translated = several and any(len(languages) > 1 for languages in self.data.answers.values())
+        return (MULTILINGUAL, BALANCED, EXPANDED)[: 1 + several + translated]
 
     def projectable(self) -> tuple[str, ...]:
         """Return the languages with enough texts for a projection, without any fold; none where only one has."""

@@ -1,23 +1,14 @@
-"""Which steps and folds fit into a limit of time, from the speed at which the encoder encoded all texts."""
+"""Which steps and folds fit into a limit of time."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import cast
 
-from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import RetrievalData
 from metasearch.evaluation.report.formats import duration
 from metasearch.pipelines.tune.labels import LEAST_FOLDS
-from metasearch.pipelines.tune.steps import FINE_TUNE, Step
-from metasearch.pipelines.tune.training import prepare
+from metasearch.pipelines.tune.steps import Step
 
 log = logging.getLogger(__name__)
-
-_BACKWARD, _INNER = 3.0, 9.0
-"""Texts that are encoded in the time of training on one: in fine-tuning, and in a meta-learner with its inner steps."""
-_ALIGNMENT = 320 * 64 * 4
-"""Texts of an alignment: steps, pairs, and the passes over the two sides of a pair."""
 
 
 @dataclass(frozen=True)
@@ -57,22 +48,3 @@ class Plan:
     def __str__(self) -> str:
         steps = ", ".join(map(str, self.steps))
         return f"{len(self.steps)} steps ({steps}) on {self.folds} folds: about {duration(self.seconds)}"
-
-
-def make_plan(name: str, steps: Sequence[Step], benchmarks: Sequence[Benchmark], per_text: float) -> Plan:
-    """Return the plan to score steps on folds, at `per_text` seconds a text; `name` finds the encoder's recipes."""
-    each = {step: per_text * _texts(step, benchmarks[0], name) if step.learner else 0.0 for step in steps}
-    return Plan(tuple(steps), len(benchmarks), each, per_text * _ALIGNMENT)
-
-
-def _texts(step: Step, benchmark: Benchmark, name: str) -> float:
-    """Return how many texts would take as long to encode as training a step and scoring it on one fold."""
-    trained, recipe = prepare(step, benchmark, name)
-    train, test = (cast(RetrievalData, part) for part in (trained.split.train, trained.split.test))
-    sets, links = recipe.episodes, len(trained.arrangements["meta-train"][0].variants)
-    # Each triplet has a question, an answer and a negative; a text is encoded once in a set.
-    each = [size + min(2 * size, len(train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
-    steps = recipe.budget.meta_train * sum(each) * (_BACKWARD if step.learner == FINE_TUNE else _INNER)
-    # The vectors that negatives are mined by are known, except of an aligned encoder.
-    encoded = [test, train] if sets.negatives == "mined" and step.aligned else [test]
-    return steps + sum(len(part.questions) + len(part.candidates) for part in encoded)

@@ -23,8 +23,8 @@ _EXPLAINED = (
 )
 _NESTED = (
     "A choice flatters the scores that it was made on. So the sentence above has scores of folds that did not choose: "
-    "what the other folds choose is scored on each fold. Without one fold, the same line is "
-    "chosen {same} times. The table has each line's own scores on all folds."
+    "what the other folds choose is scored on each fold. Without one fold, the same line is chosen {same} of {folds} "
+    "times. The table has each line's own scores on all folds."
 )
 
 
@@ -41,16 +41,14 @@ def build_report(
 def _scores(choice: Choice) -> Section:
     measure, best, explained = choice.measure, choice.best, [_EXPLAINED]
     if not choice.standings[0].kept:
-        same = f"{choice.folds - len(choice.others)} of {choice.folds}"
-        explained.append(_NESTED.format(same=same))
+        explained.append(_NESTED.format(same=choice.folds - len(choice.others), folds=choice.folds))
     lines, rows = [], []
     for each in choice.standings:
         name, mean, shown = str(each), each.mean, each.mean.shown("")
         rows.append(Row(name, mean.mean, (Interval(mean.low, mean.high),), shown))
         value = Cell(mean.mean, place="best" if each == best else "")
         texts = (shown.partition(" ")[2], each.gain.shown(), f"{each.p:.2g}")
-        head = f"{name} (kept)" if each.kept else name
-        lines.append(Line((head,), (value, *(Cell(text=text) for text in texts))))
+        lines.append(Line((name + " (kept)" * each.kept,), (value, *(Cell(text=text) for text in texts))))
     columns = (measure, "95 %", "against base", "p")
     table = Table("steps", f"{measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)
     chart = Chart("chart", f"{measure} and its interval, × 100", tuple(rows))

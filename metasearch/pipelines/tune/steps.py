@@ -14,13 +14,7 @@ _NAME = re.compile(r"(alignment(?: \+ |$))?(projection(?: \+ |$))?(?:learner )?(
 
 @dataclass(frozen=True)
 class Step:
-    """A way to make an encoder.
-
-    Attributes:
-        learner: learner that trains on the labels; empty for none.
-        projected: whether language bias is projected out.
-        aligned: whether the encoder was aligned on translations before.
-    """
+    """A way to make an encoder: align it on translations, project language bias out, train with a learner on labels."""
 
     learner: str = ""
     projected: bool = False

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.measure import Pool
 from metasearch.errors import DataError
-from metasearch.evaluation.statistics.bounded import bounded_test
 from metasearch.evaluation.statistics.max_t import any_above_zero
-from metasearch.evaluation.statistics.paired import PairedTest
 from metasearch.pipelines.tune.steps import Step
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
@@ -74,6 +72,11 @@ class Table:
         """Return the p-value of the hypothesis that no other line is better than one; see `any_above_zero`."""
         return any_above_zero(np.delete(self.scores, line, axis=0) - self.scores[line], self.groups)
 
+    @property
+    def least_p(self) -> float:
+        """The smallest p-value that the groups allow, as each has one of two signs."""
+        return 0.5 ** len({*self.groups})
+
     def choose(self) -> int:
         """Return the first line that no other one beats significantly.
 
@@ -86,16 +89,8 @@ class Table:
     def without(self, fold: int) -> "Table":
         """Return the table without the questions of a fold."""
         other = self.folds != fold
-        groups = tuple(np.array(self.groups)[other].tolist())
-        return replace(self, scores=self.scores[:, other], folds=self.folds[other], groups=groups)
-
-    def mean(self, own: NDArray[np.float64]) -> PairedTest:
-        """Return the mean of scores of all questions, `(N,)`, with its interval."""
-        return bounded_test(own, np.zeros(len(own)), self.groups, 0, 1)
-
-    def difference(self, own: NDArray[np.float64], other: NDArray[np.float64]) -> PairedTest:
-        """Return the difference between scores of all questions, `(N,)`."""
-        return bounded_test(own, other, self.groups, -1, 1)
+        groups = np.array(self.groups)[other].tolist()
+        return replace(self, scores=self.scores[:, other], folds=self.folds[other], groups=tuple(groups))
 
 
 def results_path(run: RunFolder, task: str, step: Step | str, fold: int) -> Path:

@@ -1,4 +1,4 @@
-"""Training data and recipe of a step, with sets that fit the labels.
+"""Training data and recipe of a step, with sets that fit the labels, and how long it takes.
 
 Fine-tuning compares a question with the answers of the other questions of its set. A few labels in several languages
 fill one set and not one for each language pair, so that all of them count as one language.
@@ -15,7 +15,6 @@ from metasearch.episodes.samplers import fit_sizes
 from metasearch.pipelines.compatibility import learner_class
 from metasearch.pipelines.tune.steps import FINE_TUNE, Step
 
-_RECIPE = "best"
 _MODES = ("mixt", "trans", "mono-bi-multi", "mono-mono")
 """Transfer modes of meta-learners, the preferred one first."""
 _MOST_EPISODES = 160
@@ -25,6 +24,11 @@ _SMALL = "e5"
 _FEW = 32
 """Questions of a set of fine-tuning, where the labels do not fill two sets of the recipe."""
 
+_BACKWARD, _INNER = 3.0, 9.0
+"""Texts that are encoded in the time of training on one: in fine-tuning, and in a meta-learner with its inner steps."""
+ALIGNMENT = 320 * 64 * 4
+"""Texts of an alignment: steps, pairs, and the passes over the two sides of a pair."""
+
 
 def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, Recipe]:
     """Return a step's training data and recipe, with sets that fit the labels; `DataError` for too few labels.
@@ -33,7 +37,7 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     `encoder` is a name, which may have recipes of its own.
     """
     library, tuned = Library(), step.learner == FINE_TUNE
-    name = _RECIPE if tuned else library.recipe_for(step.learner, encoder)
+    name = "best" if tuned else library.recipe_for(step.learner, encoder)
     # The recipe of a paper, without an encoder in its name, fits neither a few labels nor a short training.
     recipe = library.recipe(library.recipe_for(name, _SMALL) if name == step.learner else name)
     episodes, budget, links = recipe.episodes, recipe.budget, learner_class(recipe).links
@@ -49,3 +53,18 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     budget = budget.model_copy(update={**once, "epochs": 1, "eval_every": 0, "patience": 0})
     most = min(len(questions), _FEW) if few and tuned else len(questions)
     return trained, fit_sizes(trained, recipe.model_copy(update={"budget": budget}), most)
+
+
+def cost(step: Step, benchmark: Benchmark, encoder: str) -> float:
+    """Return how many texts would take as long to encode as training a step and scoring it on one fold."""
+    if not step.learner:
+        return 0.0  # the vectors of all texts are known
+    trained, recipe = prepare(step, benchmark, encoder)
+    train, test = (cast(RetrievalData, part) for part in (trained.split.train, trained.split.test))
+    sets, links = recipe.episodes, len(trained.arrangements["meta-train"][0].variants)
+    # Each triplet has a question, an answer and a negative; a text is encoded once in a set.
+    each = [size + min(2 * size, len(train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
+    steps = recipe.budget.meta_train * sum(each) * (_BACKWARD if step.learner == FINE_TUNE else _INNER)
+    # The vectors that negatives are mined by are known, except of an aligned encoder.
+    encoded = [test, train] if sets.negatives == "mined" and step.aligned else [test]
+    return steps + sum(len(part.questions) + len(part.candidates) for part in encoded)

@@ -28,13 +28,10 @@ from metasearch.runs.signals import interrupted
 
 @dataclass(frozen=True)
 class Workshop:
-    """Makes and scores the encoders of the steps.
+    """Makes and scores the encoders of the steps from the base encoder, which never changes.
 
-    Attributes:
-        encoder: the base encoder, which never changes.
-        vectors: its vectors of all texts, each of which took `per_text` seconds.
-        languages: languages in the estimate of the projection.
-        aligned: folder of the encoder that was aligned on translations, or None.
+    `vectors` has its vectors of all texts, which took `per_text` seconds each. `languages` are those of the projection.
+    `aligned` is the folder of the encoder that was aligned on translations.
     """
 
     config: TuneConfig
