@@ -103,7 +103,9 @@ def training_interval(
 
 def _of_mean(values: Sequence[float]) -> tuple[float, float]:
     """Return a mean's variance, and its degrees of freedom."""
-    return float(np.var(values, ddof=1)) / len(values), len(values) - 1
+    # Unchecked, equal values would have the variance of their rounded mean.
+    equal = not without_rounding(np.ptp(values), np.abs(values).max())
+    return 0.0 if equal else float(np.var(values, ddof=1)) / len(values), len(values) - 1
 
 
 def _added(value: float, parts: Sequence[tuple[float, float]], level: float, over: Over) -> TrainingInterval:
