@@ -310,11 +310,15 @@ class LocalStore(Store):
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""
         words, numbers = self._sorted_keys
-        found = find_sorted(words, numbers, key_words(keys_by_language(passages, languages)))
+        # A key has the tag as an earlier version wrote it.
+        written = [
+            (self.state["languages"][i], tag) for tag in languages for i, own in enumerate(self._tags) if own == tag
+        ]
+        found = find_sorted(words, numbers, key_words(keys_by_language(passages, [own for own, _ in written])))
         counts = self._contents.counts
         return [
-            {row: (tag, int(counts[row])) for row, tag in zip(rows, languages, strict=True) if row >= 0}
-            for rows in found.reshape(len(passages), len(languages)).tolist()
+            {row: (tag, int(counts[row])) for row, (_, tag) in zip(rows, written, strict=True) if row >= 0}
+            for rows in found.reshape(len(passages), len(written)).tolist()
         ]
 
     @cached_property

@@ -270,12 +270,16 @@ class QdrantStore(Store):
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the points with its text and fields: number → language and number of places."""
-        numbers = _first_bits(keys_by_language(passages, languages))
+        require_languages(languages, self.languages)
+        written = [each for tag in languages for each in self._spellings[tag]]
+        numbers = _first_bits(keys_by_language(passages, written))
         records: list[Any] = []
         for ids in _parts(np.unique(numbers).tolist()):
             records += self._collection.call("retrieve", ids=ids, with_payload=["language", "places"])
-        there = {int(each.id): (str(each.payload["language"]), int(each.payload["places"])) for each in records}
-        rows = numbers.reshape(len(passages), len(languages)).tolist()
+        there = {
+            int(each.id): (normalise_tag(each.payload["language"]), int(each.payload["places"])) for each in records
+        }
+        rows = numbers.reshape(len(passages), len(written)).tolist()
         return [{row: there[row] for row in own if row in there} for own in rows]
 
     def _ranked(
