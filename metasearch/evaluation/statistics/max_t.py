@@ -19,12 +19,12 @@ def any_above_zero(differences: Array, clusters: Sequence[str]) -> float:
     """Return the p-value of the hypothesis that none of K differences has a mean above 0.
 
     `differences` are `(K, N)`, of N units in independent clusters. The statistic is the largest of the K cluster-robust
-    t values N · mean / √(G / (G - 1) Σ_g (s_g - n_g mean)²), with sum s_g over the n_g units of cluster g. Where the
-    hypothesis holds with equality, the differences of a cluster are as likely with the other sign. So p is the share of
-    patterns of signs, one sign for a cluster and all K differences, whose statistic is as large (the wild cluster
-    bootstrap of Cameron, Gelbach & Miller 2008). One pattern for all K keeps how they depend on each other; Holm's
-    correction has to assume the worst. It is exact for symmetric differences, few clusters and clusters of any size.
-    With G clusters no p-value is below 1 / 2^G.
+    t values, mean / √(Σ_g (s_g - n_g mean)²) with sum s_g over the n_g units of cluster g, without the factors that all
+    share. Where the hypothesis holds with equality, the differences of a cluster are as likely with the other sign. So
+    p is the share of patterns of signs, one sign for a cluster and all K differences, whose statistic is as large (the
+    wild cluster bootstrap of Cameron, Gelbach & Miller 2008). One pattern for all K keeps how they depend on each
+    other; Holm's correction has to assume the worst. It is exact for symmetric differences, few clusters and clusters
+    of any size. With G clusters no p-value is below 1 / 2^G.
     """
     names = np.unique(np.asarray(clusters), return_inverse=True)[1]
     if not len(differences) or not len(names) or not names.max():
@@ -52,14 +52,12 @@ def _patterns(count: int) -> tuple[Array, ...]:
 
 def _largest(signs: Array, sums: Array, sizes: Array) -> Array:
     """Return the largest t value of each pattern of signs."""
-    clusters, units = len(sizes), sizes.sum()
-    means = signs @ sums / units
+    means = signs @ sums / sizes.sum()
     squares = (sums**2).sum(0)
     # Σ_g (s_g d_g - n_g mean)², multiplied out
     spread = squares - 2 * means * (signs @ (sums * sizes[:, None])) + means**2 * (sizes**2).sum()
-    errors = np.sqrt(np.maximum(spread, 0) * clusters / (clusters - 1)) / units
     # Unchecked, differences that are equal in all clusters would have a spread of rounding.
     equal = spread <= 1e-12 * squares
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.where(equal, np.sign(np.round(means, _DIGITS)) * np.inf, means / errors)
+        values = np.where(equal, np.sign(np.round(means, _DIGITS)) * np.inf, means / np.sqrt(spread))
     return np.asarray(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf).max(axis=1))
