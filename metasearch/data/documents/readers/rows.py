@@ -17,7 +17,7 @@ from uuid import UUID
 
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.passage import Notes, Section
-from metasearch.data.formats.blank import blank
+from metasearch.data.formats.blank import blank, half_pair
 from metasearch.data.formats.rows import missing_column, read_rows
 from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 from metasearch.errors import DataError
@@ -71,10 +71,8 @@ def _read_text(row: Mapping[str, object], name: str) -> str:
         return ""
     if not isinstance(value, str):
         raise ValueError(f"{name}: expected a text, got {str(value)[:40]}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{name}: half a character, \\u{ord(value[error.start]):04x}") from None
+    if half := half_pair(value):
+        raise ValueError(f"{name}: expected a text, got {half}")
     return with_line_feeds(value)
 
 
