@@ -209,7 +209,7 @@ def _csv_rows(path: Path, damaged: Damage) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            # After text behind a closing quote, the next line begins a row. After other damage, the next row is unknown.
+            # After text behind a closing quote, the next line begins a row; after other damage that is unknown.
             (damaged if "expected after" in str(error) else refuse)(f"{path}:{first}", f"not CSV: {error}")
         else:
             yield first, row
