@@ -172,8 +172,8 @@ def test_what_is_repeated_missing_or_empty_is_counted_in_one_line_each(tmp_path,
     assert [c.id for c in data.candidates] == ["d1", "d2", "d3", "d4"]
     judged = f"{folder}/qrels/test.tsv"
     assert said() == [
-        f"{folder}: left out queries without text: 1, the first in {folder}/queries.jsonl:4",
-        f"{folder}: left out documents without text: 2, the first in {folder}/corpus.jsonl:5",
+        f"{folder}: skipped queries without text: 1, the first in {folder}/queries.jsonl:4",
+        f"{folder}: skipped documents without text: 2, the first in {folder}/corpus.jsonl:5",
         f"{folder}: repeated judgements, which count once: 2, the first in {judged}:6",
         f"{folder}: skipped judgements of queries that are missing or have no text: 2, the first in {judged}:10 "
         "(query 'q4')",
