@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 def _require_name(value: str) -> str:
     if not value.strip():
-        raise ValueError("expected a name")  # as a path, no text is the present folder
+        raise ValueError("expected a name")  # an empty path is the current folder
     return value
 
 

@@ -9,21 +9,21 @@ from metasearch.config.extras import install_line
 from metasearch.errors import ConfigError, require_known
 
 Initial = Literal["svd", "random"]
-"""What a bottleneck starts from.
+"""Initial weights of a bottleneck.
 
 - `svd`: the best approximation of the assistant's word table; positions, types and LayerNorm are the assistant's.
-- `random`: as the authors have it; the whole embedding block is fresh, from PyTorch's defaults.
+- `random`: as in the paper, the whole embedding block is initialised with PyTorch's defaults.
 """
 
 
 Layers = int | tuple[int, ...]
-"""How many layers stay, or which: 1 is that above the words."""
+"""Number of layers to keep, or their numbers; 1 is the first."""
 
 Rows = Literal["words", "tokens"]
-"""What the rows of a static student are.
+"""Rows of a static student.
 
-- `words`: what the embedding block gives for each word, at the mean of the first positions.
-- `tokens`: what the whole encoder gives for each word alone, before it is normalised (Model2Vec).
+- `words`: outputs of the embedding block for each word, averaged over the first positions.
+- `tokens`: outputs of the whole encoder for each word alone, before normalisation (Model2Vec).
 """
 
 
@@ -65,12 +65,12 @@ class Plan(Settings):
 
     @property
     def fits(self) -> bool:
-        """Whether layers are fitted to what others did, on texts."""
+        """Whether layers are fitted to the outputs of others, on texts."""
         return self.merge is not None or self.feed_forward is not None
 
     @property
     def shrinks(self) -> bool:
-        """Whether a student is made, whose architecture is ours; the other parts leave a stock model."""
+        """Whether the student has an architecture of metasearch; other options leave a standard model."""
         return any(value is not None for value in (self.bottleneck, self.recurrent, self.repeats))
 
     @property
@@ -79,7 +79,7 @@ class Plan(Settings):
         return self.bottleneck is not None and self.initial == "svd"
 
     def check(self, writes: bool = True) -> None:
-        """Raise `ConfigError` where parts of the plan do not fit together; sizes alone can be asked for without any."""
+        """Raise `ConfigError` for contradictory options, and with `writes` if there is nothing to do."""
         self._check_static()
         if self.vocabulary is not None and not self.trim:
             raise ConfigError(f"--vocabulary {self.vocabulary} needs --trim-vocab with texts, whose tokens are counted")
@@ -113,7 +113,7 @@ class Plan(Settings):
 
 
 def check_initial(initial: str, bottleneck: int | None) -> None:
-    """Raise `ConfigError` where a way to begin is unknown, or there is no bottleneck to begin."""
+    """Raise `ConfigError` for unknown initial weights, or without a bottleneck to initialise."""
     require_known("initial", initial, get_args(Initial))
     if initial == "random" and bottleneck is None:
         raise ConfigError("initial: random needs a bottleneck; without one, the assistant's embedding matrix is kept")

@@ -95,7 +95,7 @@ def _no_tag(text: str) -> ValueError:
 Language = Annotated[str, AfterValidator(parse_tag)]
 """A language tag of an option or setting, in canonical form."""
 DeclaredLanguage = Annotated[str, AfterValidator(format_tag)]
-"""A language tag of a task, as it is written: the task's files are named by it."""
+"""A language tag in a task, as written, because names of data files contain it."""
 
 
 def normalise_tag(text: str) -> str:
@@ -132,7 +132,7 @@ def parse_name(text: str, cased: bool = False, common: bool = False) -> str:
 
     Codes of two letters, scripts and regions must exist; any three letters pass. With `cased`, a region behind a hyphen
     must have capitals, because in `en-de`, `de` may be another language. With `common`, as in the names of documents,
-    codes are none that are mostly words.
+    codes that are mostly words do not count.
     """
     written = _LOCALE.sub(lambda found: found[0].lower(), text, count=1)
     match = _NAME.fullmatch(written)
@@ -167,7 +167,7 @@ def _scripts() -> frozenset[str]:
 
 @cache
 def _regions() -> frozenset[str]:
-    """Return the codes of countries (ISO 3166-1), which are those with a number, without the ones for private use."""
+    """Return the codes of countries (ISO 3166-1): codes with a number, without private use."""
     from langcodes.data_dicts import TERRITORY_REPLACEMENTS
 
     found = (region for number, region in TERRITORY_REPLACEMENTS.items() if number.isdigit())
@@ -175,7 +175,7 @@ def _regions() -> frozenset[str]:
 
 
 def parse_pair(text: str, known: Collection[str]) -> tuple[str, str]:
-    """Return the two languages in a pair such as `sr-Latn-en`, as written; `ValueError` if it is none.
+    """Return the two languages in a pair such as `sr-Latn-en`, as written; `ValueError` for another text.
 
     `known` languages distinguish the region in `pt-br-de` from a language.
     """

@@ -81,11 +81,11 @@ class Library:
         return self._read("task", name, Task)
 
     def fold(self, ref: DataConfig) -> FoldConfig:
-        """Return a task that is named, whole."""
+        """Return settings with the task in place of its name."""
         return FoldConfig(**{**dict(ref), **self.declared(ref.task)})
 
     def scored(self, task: str, where: Mapping[str, Any]) -> FoldConfig:
-        """Return a task to score on beside others; data in its own folder goes before the folder of all tasks."""
+        """Return a further task to score on. Its own data folder takes precedence over the shared one."""
         found = self.declared(task)
         data = None if found["task"].data else where.get("data")
         return FoldConfig(**found, include=tuple(where.get("include") or ()), data=data)
@@ -225,7 +225,7 @@ def _nested(values: Mapping[str, Any]) -> yaml.Tree:
     return tree
 
 
-# The doors of Python, and of files that have names.
+# The Python API, and files with names in place of tasks and modes.
 
 
 def load_recipe(

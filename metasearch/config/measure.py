@@ -13,7 +13,7 @@ Pool = RetrievalPool | Literal["pairs", "xx-en", "en-xx", "both"]
 """What a measure ranks.
 
 Retrieval ranks the candidates of all languages (multilingual), of one other language (bilingual) or of the question's
-language (monolingual). Three pools order those of all languages anew: `expanded` and `balanced`
+language (monolingual). Three pools rank the candidates of all languages in another order: `expanded` and `balanced`
 (`metasearch.encoders.pool_scores`), and `reranked` (`metasearch.encoders.cross_encoder`). Translation ranks texts of
 the pivot language for each other language (`xx-en`), the reverse (`en-xx`), or takes the mean of `both`. Similarity
 has `pairs`."""

@@ -37,7 +37,7 @@ class Kind:
     provides: tuple[str, ...]
 
     def definition(self, name: str = "") -> re.Pattern[str]:
-        """Match the line that defines the plug-in, or with a pattern for a name another one, at the top level."""
+        """Return the pattern of the top-level line that defines the plug-in, or a name that matches `name`."""
         return re.compile(rf"^{name or self.defines}\s*(?:\(|(?::[^=\n]+)?=(?!=))", re.M)
 
 

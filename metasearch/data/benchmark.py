@@ -137,7 +137,7 @@ def on_folds(benchmark: Benchmark, folds: Iterable[int]) -> list[Benchmark]:
 def in_one_language(benchmark: Benchmark, links: int) -> Benchmark:
     """Return a benchmark of questions with all texts of train and dev in one language, `mul` (ISO 639-2).
 
-    An episode has `links` sets of them.
+    An episode has `links` sets of texts.
     """
 
     def merged(part: Data) -> Data:

@@ -1,8 +1,8 @@
 """Queries, documents and graded judgements become retrieval data, as trec_eval reads them.
 
-A judgement that is repeated counts once, and contradicting grades are an error. A judged document that is missing, or
-has no text, is relevant and never found; a query that is missing, or has no text, is not asked. The log counts all of
-these: published benchmarks have them (ArguAna, FiQA), and nobody who scores an encoder can mend them.
+A repeated judgement counts once, and contradictory grades are an error. A relevant document that is missing, or has no
+text, counts as never found. A query that is missing, or has no text, is skipped. The log counts all of these, which
+occur in published benchmarks such as ArguAna and FiQA.
 """
 
 import logging
@@ -104,7 +104,7 @@ def _with_text(texts: Mapping[str, JudgedText], what: str, name: str) -> dict[st
     kept = {uid: each for uid, each in texts.items() if each.text}
     if left := len(texts) - len(kept):
         first = next(each.place for each in texts.values() if not each.text)
-        log.info("%s: left out %s without text: %d, the first in %s", name, what, left, first)
+        log.info("%s: skipped %s without text: %d, the first in %s", name, what, left, first)
     return kept
 
 

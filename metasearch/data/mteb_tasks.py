@@ -114,8 +114,8 @@ def _side(subset: str, languages: Sequence[str], texts: Sequence[str]) -> str:
     if subset == "default" or len(set(languages)) > 2:
         return ""
     # mteb declares two languages, but not the language of the queries.
-    told = Counter(filter(is_known, map(detector(sorted(set(languages))), texts[:_SAMPLE])))
-    return told.most_common(1)[0][0] if told else ""
+    found = Counter(filter(is_known, map(detector(sorted(set(languages))), texts[:_SAMPLE])))
+    return found.most_common(1)[0][0] if found else ""
 
 
 def _similarity(name: str, task: Any, split: str, tags: Mapping[str, list[str]]) -> SimilarityData:

@@ -160,7 +160,7 @@ class RetrievalData:
         translated: how rows of train are translated, which belongs to the fingerprint; empty where none are.
         grades: ids of a question and a candidate → relevance, where it is not 1; 0 labels one that is no answer.
         missing: ids of a question and a relevant document that is not among the candidates → relevance. As in
-            trec_eval, nobody finds it.
+            trec_eval, it counts as not found.
         ignore_identical_ids: a candidate with the id of a question is the question itself, and is not ranked for it.
         notes: what was noticed while the data was read, such as detected languages; in words.
     """

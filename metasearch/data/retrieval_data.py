@@ -113,7 +113,7 @@ def _read_rows(rows: Any, columns: Mapping[str, str]) -> tuple[list[_Label], lis
         raise DataError(empty[0] if empty else f"{_name(rows)}: no rows")
     notes = [f"columns that are not read: {', '.join(ignored)}"] if ignored else []
     if empty:
-        notes.append(f"left out rows without a text: {len(empty)}, the first: {empty[0]}")
+        notes.append(f"skipped rows without a text: {len(empty)}, the first: {empty[0]}")
     return labels, notes
 
 

@@ -201,7 +201,7 @@ def prepare_corpus(
         size = sum(path.stat().st_size for path in new.glob("*.arrow"))
         counts = _counts(parts, reports)
         hashes = {"data-00000-of-00001.arrow": sha256}
-        content = {**counts, "bytes": size, "ignored": found.ignored, "exclude": names, "sha256": hashes}
+        content = {**counts, "bytes": size, "ignored": list(found.ignored), "exclude": names, "sha256": hashes}
         atomic_write(new / REPORT, f"{json.dumps(content, ensure_ascii=False, indent=1)}\n")
     return content
 

@@ -1,8 +1,8 @@
 """Experiment trackers: TensorBoard, Weights & Biases, Trackio and MLflow.
 
 A tracker gets the terms of the loss after each step, and each dev score. Each stage of a distillation, and each resumed
-run, is a new run of the tracker. A thread calls it, so that neither an outage nor a slow server stops a training: what
-is lost is a part of a curve, and `log.jsonl` has all values.
+run, is a new run of the tracker. A thread calls it, so that neither an outage nor a slow server stops training. A curve
+may then lack values; `log.jsonl` has all of them.
 """
 
 import logging
@@ -45,7 +45,7 @@ def _tensorboard(module: Any, folder: Path, name: str) -> OpenRun:
 
 def _wandb(module: Any, folder: Path, name: str) -> OpenRun:
     """Log to Weights & Biases; with `WANDB_MODE=offline` to `wandb/` in the run folder."""
-    # What is given in code counts more than the variable.
+    # Arguments override environment variables.
     own = {"project": PROJECT, "name": name, "dir": str(folder)}
     run = module.init(
         **{key: value for key, value in own.items() if not os.environ.get(f"WANDB_{key.upper()}")},
@@ -125,7 +125,7 @@ class Tracker(Callback):
         if self._error and not self._warned:
             self._warned = True
             log.warning(
-                "--track: %s failed: %s; the training goes on, and log.jsonl has all values",
+                "--track: %s failed: %s; training continues, and log.jsonl has all values",
                 self.package, first_line(self._error),
             )  # fmt: skip
 
@@ -182,5 +182,5 @@ def _import(package: str, name: str) -> Any:
         return import_extra(package, "track", f"--track {name}")
     except ConfigError:
         raise
-    except Exception as error:  # of a package that does not fit others
+    except Exception as error:  # such as incompatible versions of packages
         raise ConfigError(f"--track: {package} cannot be imported: {first_line(error)}") from error

@@ -172,8 +172,8 @@ def test_what_is_repeated_missing_or_empty_is_counted_in_one_line_each(tmp_path,
     assert [c.id for c in data.candidates] == ["d1", "d2", "d3", "d4"]
     judged = f"{folder}/qrels/test.tsv"
     assert said() == [
-        f"{folder}: left out queries without text: 1, the first in {folder}/queries.jsonl:4",
-        f"{folder}: left out documents without text: 2, the first in {folder}/corpus.jsonl:5",
+        f"{folder}: skipped queries without text: 1, the first in {folder}/queries.jsonl:4",
+        f"{folder}: skipped documents without text: 2, the first in {folder}/corpus.jsonl:5",
         f"{folder}: repeated judgements, which count once: 2, the first in {judged}:6",
         f"{folder}: skipped judgements of queries that are missing or have no text: 2, the first in {judged}:10 "
         "(query 'q4')",
@@ -240,7 +240,8 @@ def test_a_task_takes_the_splits_of_the_data(tmp_path):
         (CORPUS, QUERIES, HEADER + "q9\td1\t1\n", r"test\.tsv:2: there is no query 'q9' in the queries"),
         (CORPUS, QUERIES, HEADER + "q1\td1\tgood\n", r"test\.tsv:2: score: expected a number, got 'good'"),
         (CORPUS, QUERIES, "q1 d1 1\n", r"test\.tsv:1: expected query, 0, document and relevance; got q1 d1 1"),
-        ([{"id_": "d1", "text": "x"}], QUERIES, TEST, r"corpus\.jsonl:1: no value '_id'\. Did you mean 'id_'"),
+        ([{"id_": "d1", "text": "x"}], QUERIES, TEST, r"corpus\.jsonl:1: no column '_id'\. Did you mean 'id_'"),
+        (CORPUS, QUERIES, HEADER + "q1\td1\t\n", r"test\.tsv:2: score: expected a value, got nothing$"),
         ([*CORPUS, CORPUS[0]], QUERIES, TEST, r"corpus\.jsonl:5: duplicate id 'd1', first in .*corpus\.jsonl:1"),
         ([{"_id": "d1", "title": "x"}], QUERIES, TEST, r"corpus\.jsonl:1: no column 'text'"),
         ([{"_id": "d1", "text": "\ud83d"}], QUERIES, TEST, r"corpus\.jsonl:1: text: .* half a surrogate pair, U\+D83D"),

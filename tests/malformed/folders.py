@@ -23,7 +23,9 @@ def _of_any_encoder(base: str, weights: str) -> list[Row]:
         _encoder(base, "empty weights", spoil(weights, ""), "cannot be loaded: "),
         _encoder(base, "weights of noise", spoil(weights, b"\xff" * 4096), "cannot be loaded: "),
         _encoder(base, "no JSON in modules.json", spoil(f"{base}/modules.json", "{"), "cannot be loaded: "),
-        _encoder(base, "no module in modules.json", spoil(f"{base}/modules.json", "[]"), "An empty modules list"),
+        _encoder(
+            base, "no module in modules.json", spoil(f"{base}/modules.json", "[]"), "modules.json: expected a JSON list"
+        ),
     ]
 
 

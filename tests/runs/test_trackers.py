@@ -130,7 +130,7 @@ def test_after_that_an_outage_is_one_warning_and_the_work_goes_on(later, error, 
     calls = report(["trackio"], tmp_path, stages=("one", "two") if later == "init" else ("one",))
     assert len(calls) == 3
     (line,) = said()
-    assert re.fullmatch(r"--track: trackio failed: .+; the training goes on, and log\.jsonl has all values", line)
+    assert re.fullmatch(r"--track: trackio failed: .+; training continues, and log\.jsonl has all values", line)
 
 
 def test_values_after_an_outage_arrive(package, tmp_path):
@@ -152,7 +152,7 @@ def test_a_call_that_never_returns_holds_nothing_up(later, package, tmp_path, sa
     package("trackio", **{"init": lambda **_: None, "log": lambda *_, **__: None, "finish": never, later: never})
     report(["trackio"], tmp_path)
     assert said() == [
-        "--track: trackio failed: no answer within 0.01 s; the training goes on, and log.jsonl has all values"
+        "--track: trackio failed: no answer within 0.01 s; training continues, and log.jsonl has all values"
     ]
 
 

@@ -47,9 +47,9 @@ class Settings:
     language: str | None = None
     detect: Callable[[str], str] | None = None
     detectable: frozenset[str] = frozenset()
-    """Languages that `detect` tells from each other; a text that is told to be in another one stays there."""
+    """Languages that `detect` chooses from; a text labelled with another language keeps its label."""
     detect_always: bool = False
-    """Whether `detect` decides before all that tells a language."""
+    """Whether the detected language overrides labels and names."""
 
     @cached_property
     def estimate(self) -> Callable[[str], int]:

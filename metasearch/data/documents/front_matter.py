@@ -1,4 +1,4 @@
-"""Front matter before a page: keys in YAML, TOML or JSON that are no text.
+"""Front matter before a page: keys in YAML, TOML or JSON, which are not part of the text.
 
 | first line | ends with | format |
 |---|---|---|
@@ -25,7 +25,7 @@ _FENCED = (
     re.compile(r"\+\+\+(?P<kind>)[ \t]*\n(?P<body>.*?)^\+\+\+[ \t]*(?:\n|\Z)", re.S | re.M),
 )
 _BRACES = re.compile(r"(?P<kind>)(?P<body>\{.*?^\})[ \t]*(?:\n|\Z)", re.S | re.M)
-"""An object that is no JSON, up to a line with its last brace."""
+"""An object that is not JSON, up to the line with its last brace."""
 _NAME = r"""["']?[\w.-]+["']?[ \t]*"""
 _BEGINS = {
     "YAML": re.compile(rf"(?:\s|#.*\n)*\{{?\s*{_NAME}:(?!//)"),
@@ -56,7 +56,7 @@ class _Damage(Exception):
 
 
 def read_front_matter(text: str, path: Path, notes: Notes) -> FrontMatter:
-    """Return the front matter at the beginning of a text; a rule, which is also a line of dashes, is none."""
+    """Return the front matter at the beginning of a text. A rule, also a line of dashes, does not begin any."""
     found = _find(text)
     if found is None:
         return FrontMatter()
@@ -67,7 +67,7 @@ def read_front_matter(text: str, path: Path, notes: Notes) -> FrontMatter:
         if not _BEGINS[kind].match(body):
             return FrontMatter()
         place = f"{path}:{first + damage.line - 1}"
-        notes.add("title and language read literally", f"{place}: {damage}; it is front matter, no text")
+        notes.add("title and language read literally", f"{place}: {damage}; it is front matter, not text")
         tree = _read_literally(body, kind)
     if tree is None:
         return FrontMatter()
@@ -120,7 +120,7 @@ def _parse(kind: str, body: str) -> dict[str, Any] | None:
         raise _Damage(f"not {kind}: {message}", int(place[1]) if place else max(last, 1)) from None
     if not body.strip():
         return {}
-    # Behind a rule and a blank line, text with a colon is more likely text.
+    # After a rule and a blank line, a line with a colon is probably text.
     if body.lstrip(" \t").startswith("\n") and not _BEGINS[kind].match(body):
         return None
     try:

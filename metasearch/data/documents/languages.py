@@ -47,20 +47,17 @@ def _read_tag(text: str) -> str:
 
 
 def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
-    """Return a function from text to language tag, the likeliest of 97; `und` for a text that tells none.
+    """Return a function from text to the likeliest of 97 language tags, or `und` for a text without clues.
 
     Short texts are often taken for another language; fewer languages to choose from help.
     """
     from py3langid.langid import RAW_FLOOR
 
     identifier = copy.copy(_load_identifier())
-    tags = {label: primary_language(parse_tag(label)) for label in map(str, identifier.labels)}
-    tags[_NO_LANGUAGE] = UNKNOWN
-    chosen = list(dict.fromkeys(primary_language(normalise_tag(language)) for language in languages))
-    for language in chosen:
-        if language not in tags.values():
-            raise ConfigError(f"py3langid cannot detect the language '{language}'.{nearest(language, tags.values())}")
-    if chosen:
+    tags, known, chosen = _tags(), detectable(), detectable(languages)
+    if unknown := sorted(chosen - known):
+        raise ConfigError(f"py3langid cannot detect the language '{unknown[0]}'.{nearest(unknown[0], known)}")
+    if languages:
         identifier.set_languages([label for label, tag in tags.items() if tag in (*chosen, UNKNOWN)])
 
     def detect(text: str) -> str:
@@ -73,7 +70,14 @@ def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
 
 def detectable(languages: Sequence[str] = ()) -> frozenset[str]:
     """Return the languages that `detector` chooses from."""
-    return frozenset(primary_language(normalise_tag(tag)) for tag in languages or map(str, _load_identifier().labels))
+    return frozenset(primary_language(normalise_tag(tag)) for tag in languages or {*_tags().values()} - {UNKNOWN})
+
+
+@cache
+def _tags() -> dict[str, str]:
+    """Return the language tag of each label of the model."""
+    labels = map(str, _load_identifier().labels)
+    return {label: UNKNOWN if label == _NO_LANGUAGE else primary_language(parse_tag(label)) for label in labels}
 
 
 def disagreements(detected: Mapping[tuple[str, str], int], always: bool = False) -> list[str]:

@@ -1,4 +1,4 @@
-"""Recognises folders and files that metasearch wrote, by their content: they are no documents."""
+"""Recognise output of metasearch by its content, so that it is not indexed."""
 
 import re
 from collections.abc import Callable, Collection
@@ -33,12 +33,12 @@ _FOLDERS: dict[str, tuple[str, Callable[[bytes], bool]]] = {
 
 
 def folder_kind(folder: Path, names: Collection[str]) -> str:
-    """Return what metasearch wrote to a folder with files of these names, such as `a run`; empty for other folders."""
+    """Return the kind of metasearch output in a folder with these files, such as `a run`; empty for other folders."""
     return next((kind for name, (kind, says) in _FOLDERS.items() if name in names and says(_head(folder / name))), "")
 
 
 def file_kind(path: Path) -> str:
-    """Return what metasearch wrote to a file, such as `a TREC run`; empty for other files."""
+    """Return the kind of metasearch output in a file, such as `a TREC run`; empty for other files."""
     if is_vectors_file(path):
         return "vectors of an index"
     return "a TREC run" if path.suffix.lower() == ".txt" and _RUN_LINE.match(_head(path)) else ""

@@ -42,7 +42,7 @@ SUFFIXES = {
 
 NO_TEXT = "documents without text"
 _NAMED = 5
-"""Folders and files that metasearch wrote and that a line names."""
+"""Outputs of metasearch that a warning names."""
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[st
     """Return the documents among files and, at any depth, in folders, in the order named and then by name.
 
     With `names`, file and folder names tell languages. One warning counts hidden files and other kinds of files in
-    folders, which are skipped, and one names what metasearch wrote, such as indexes, runs and rankings. Each skipped
+    folders, which are skipped, and one names output of metasearch, such as indexes, runs and rankings. Each skipped
     pipe, device and empty file has its own warning.
     """
     search = _Search(names)
@@ -241,8 +241,8 @@ def passages(source: Source, settings: Settings, notes: Notes) -> Iterator[Passa
 
 
 def _language(section: Section, text: str, source: Source, settings: Settings, notes: Notes) -> str:
-    told = (section.language, source.language, settings.language or "")
-    stated = next(filter(is_known, told), "")
+    labels = (section.language, source.language, settings.language or "")
+    stated = next(filter(is_known, labels), "")
     language = primary_language(stated) if stated else ""
     found = UNKNOWN
     if settings.detect and (not stated or language in settings.detectable):

@@ -1,4 +1,4 @@
-"""Passages of documents beside labelled ones: what a search finds that answers no labelled question."""
+"""Unlabelled passages, which a search ranks together with the labelled documents."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

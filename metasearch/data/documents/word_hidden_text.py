@@ -1,4 +1,4 @@
-"""Removes from a DOCX file the text that Word hides: `w:vanish` of runs and of their styles, and hidden table rows.
+"""Remove hidden text from a DOCX file: runs with `w:vanish`, also by their styles, and hidden table rows.
 
 mammoth reads neither deleted revisions nor comments. Hiding is a toggle property (ECMA-376, part 1, 17.7.3): what a
 paragraph style hides, a character style shows again, and the run's own formatting overrides both.
@@ -26,7 +26,7 @@ class _Styles(NamedTuple):
 
 
 def without_hidden_text(content: io.BytesIO) -> io.BytesIO:
-    """Return a DOCX file without its hidden text; the same file if there is none; errors of a damaged one."""
+    """Return a DOCX file without its hidden text, the same one if there is none; raises errors of zipfile and XML."""
     with zipfile.ZipFile(content) as file:
         parts = {name: file.read(name) for name in file.namelist() if name.endswith(".xml")}
         if not any(b"vanish" in part or b":hidden" in part for part in parts.values()):

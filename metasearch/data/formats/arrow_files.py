@@ -57,6 +57,10 @@ def _validated(batch: Any) -> Any:
     return batch
 
 
+_UNCONVERTIBLE = (OverflowError, ValueError, KeyError, NotImplementedError)
+"""Errors of values without a Python type: far dates, time zones that are not installed, repeated fields of structs."""
+
+
 class Unreadable:
     """A value that Python cannot hold, and Arrow cannot write as text."""
 
@@ -74,19 +78,18 @@ def _plain(column: Any) -> list[Any]:
     try:
         found: list[Any] = column.to_pylist()
         return found
-    # Conversions raise errors of many types, and pyarrow promises none.
-    except Exception:
+    except _UNCONVERTIBLE:
         return [_plain_value(column, i) for i in range(len(column))]
 
 
 def _plain_value(column: Any, i: int) -> Any:
     try:
         return column[i].as_py()
-    except Exception:
+    except _UNCONVERTIBLE:
         pass
     try:
         written = str(column[i : i + 1].cast("string")[0].as_py())
-    except Exception:
+    except _UNCONVERTIBLE:
         return Unreadable()
     # What Arrow writes of a value beyond its own range.
     return Unreadable() if written.startswith("<value out of range") else written

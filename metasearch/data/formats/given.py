@@ -1,4 +1,4 @@
-"""Texts that a caller gives in Python: any ordered collection of them becomes a list."""
+"""Texts as arguments in Python: convert any ordered collection to a list."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -17,9 +17,8 @@ def list_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
         name: of the argument, in messages.
 
     Raises:
-        TypeError: the texts are a single text, which would be read letter by letter, or have no order or no texts, as
-            a set and a table.
-        DataError: an item is no text, or has half a surrogate pair; the message has its number.
+        TypeError: the texts are a single text, which would be read letter by letter, a set without order, or a table.
+        DataError: an item is not a text, or has half a surrogate pair; the message has its number.
 
     Example:
         >>> list_texts(text for text in ("Where?", "When?"))
@@ -29,7 +28,7 @@ def list_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
 
 
 def each_text(texts: Iterable[str], name: str = "texts") -> Iterator[str]:
-    """Return an iterator over texts; it refuses what `list_texts` refuses, the collection at once."""
+    """Return an iterator over texts, with errors as `list_texts`; a wrong collection is refused before iteration."""
     if isinstance(texts, str):
         raise TypeError(f"{name}: expected a list of texts, got the text {texts[:_SHOWN]!r}; write [text]")
     # A table yields the names of its columns, or whole columns.

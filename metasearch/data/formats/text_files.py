@@ -25,7 +25,7 @@ NOT_READ = (".zst", ".xz", ".bz2")
 LONGEST_ROW = 2**24
 """Bytes of a line, and characters of a cell of a CSV, at most."""
 
-_OTHER_MARKS = {
+_BYTE_ORDER_MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
@@ -96,7 +96,7 @@ def byte_lines(path: Path) -> Iterator[bytes]:
 
 
 def _refuse_mark(path: Path, content: bytes) -> None:
-    for mark, name in _OTHER_MARKS.items():
+    for mark, name in _BYTE_ORDER_MARKS.items():
         if content.startswith(mark):
             raise DataError(f"{path}:1: not UTF-8: byte {mark[0]:#04x} begins {name}; {_convert(name)}")
 
@@ -107,10 +107,7 @@ def _convert(name: str) -> str:
 
 def _decoded(line: bytes) -> str:
     """Return a line as text, with half a surrogate pair for each byte that is not UTF-8 (PEP 383)."""
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return line.decode(errors="surrogateescape")
+    return line.decode(errors="surrogateescape")
 
 
 def damage_of(text: str) -> str:
@@ -193,7 +190,7 @@ def read_json(path: Path) -> Any:
         content = file.read()
     _refuse_mark(path, content)
     for number, line in enumerate(content.split(b"\n"), 1):
-        if (damage := damage_of(_decoded(line))) and "NUL" not in damage:
+        if damage := damage_of(_decoded(line)):
             raise DataError(f"{path}:{number}: {damage}")
     try:
         return parse_json(content.decode("utf-8-sig"))
@@ -212,7 +209,7 @@ def _csv_rows(path: Path, damaged: Damage) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            # Behind text after a quote the next line begins a row; behind other damage nobody knows where one begins.
+            # After text behind a closing quote, the next line begins a row; after other damage that is unknown.
             (damaged if "expected after" in str(error) else refuse)(f"{path}:{first}", f"not CSV: {error}")
         else:
             yield first, row

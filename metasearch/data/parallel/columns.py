@@ -10,9 +10,9 @@ from metasearch.data.formats.text_files import byte_lines
 from metasearch.errors import DataError
 
 _LINES = 1000
-"""Lines that are looked at."""
+"""Lines to examine."""
 _SHARE = 0.9
-"""Share of the cells from which on a column is of one kind: the first cell may be a name."""
+"""Least share of cells of one kind in a column of that kind: the first cell may be a name."""
 _NO_TEXT = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:e[-+]?\d+)?%?|nan|https?://\S+", re.I)
 _LABEL = re.compile(r"[!-~]+")
 
@@ -27,8 +27,8 @@ class Layout(NamedTuple):
 def find_layout(path: Path, chosen: tuple[int, ...] = ()) -> Layout:
     """Return the columns of a TSV file that hold texts: the chosen ones, counted from 1, or the two that are texts.
 
-    A column of numbers or of web addresses is no text. Where more than two columns are left, those of labels without a
-    space are none either. Lines with another number of columns than most do not count.
+    Columns of numbers and of web addresses are skipped; if more than two are left, columns of labels without a space,
+    too. Only lines with the most frequent number of columns are examined.
 
     Raises:
         DataError: there is no chosen column, or not exactly two columns hold texts.

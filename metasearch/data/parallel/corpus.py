@@ -244,7 +244,7 @@ def _read_files(paths: Sequence[Path], settings: CorpusSettings) -> Corpus:
     found = find(paths, settings)
     for skipped in found.describe_ignored():
         log.warning("%s", skipped)
-    parts, whole, counts = found.parts, Report(ignored=found.ignored), list[int]()
+    parts, whole, counts = found.parts, Report(ignored=tuple(found.ignored)), list[int]()
     row: dict[str, int] = {}
     source, target = array("i"), array("i")
     for part in parts:

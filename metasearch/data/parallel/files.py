@@ -9,9 +9,9 @@ the first language of the name.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,24 +45,21 @@ class Found(NamedTuple):
     """Parts and other files below some paths.
 
     Attributes:
-        parts: what is read.
-        ignored: files that are not training text, in order.
-        held_out: those of them that belong to a dev, validation or test split.
+        parts: files to read.
+        ignored: skipped file → whether it is a dev, validation or test split; in order.
     """
 
     parts: list[Part]
-    ignored: tuple[str, ...]
-    held_out: tuple[str, ...]
+    ignored: Mapping[str, bool]
 
     def describe_ignored(self) -> list[str]:
         """Return a line for each reason to skip files, with their number and the first of them."""
-        others = [name for name in self.ignored if name not in set(self.held_out)]
+        held_out, others = ([name for name, held in self.ignored.items() if held is kind] for kind in (True, False))
         lines = []
-        if self.held_out:
-            lines.append(f"skipped as dev, validation or test split: {_some(self.held_out)}; name a file to read it")
+        if held_out:
+            lines.append(f"skipped as dev, validation or test split: {_some(held_out)}; name a file to read it")
         if others:
-            hint = next(filter(None, map(_hint, others)), "")
-            lines.append(f"skipped, not named as parallel text: {_some(others)}{hint}")
+            lines.append(f"skipped, not named as parallel text: {_some(others)}{_hint(others)}")
         return lines
 
 
@@ -71,19 +68,16 @@ def _some(names: Sequence[str]) -> str:
     return f"{len(names):,} files, {shown}"
 
 
-def _hint(name: str) -> str:
-    """Return what to do with a file in a format of translation memories; empty for other files."""
-    suffix = suffix_of(Path(name))
-    if suffix not in _TRANSLATION_MEMORIES:
-        return ""
-    return f"; {suffix} files are not read: save their translations as TSV, such as en-de.tsv"
+def _hint(names: Iterable[str]) -> str:
+    """Return how to convert the first translation memory among some files; empty if there is none."""
+    suffix = next((suffix for suffix in map(suffix_of, map(Path, names)) if suffix in _TRANSLATION_MEMORIES), "")
+    return f"; {suffix} files are not read: save their translations as TSV, such as en-de.tsv" if suffix else ""
 
 
 def find(paths: Sequence[Path], settings: CorpusSettings) -> Found:
     """Return the parts to read, and the files that are no training text."""
     parts: list[Part] = []
-    ignored: list[str] = []
-    held_out: list[str] = []
+    ignored: dict[str, bool] = {}
     for path in map(Path, paths):
         place, corpus = path, ""
         if is_hub_name(path.as_posix()):
@@ -91,17 +85,16 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> Found:
         for below in walk(place):
             part = recognise(below, settings.pivot, corpus, below.relative_to(place).parts[:-1])
             if part is None and below == place:
-                raise DataError(f"{place}: not named as parallel text{_hint(place.name)}; {EXPECTED}")
+                raise DataError(f"{place}: not named as parallel text{_hint([place.name])}; {EXPECTED}")
             if part is None or (below != place and part.split != TRAIN):
-                ignored.append(str(below))
-                held_out += [str(below)] * (part is not None)
+                ignored[str(below)] = part is not None
                 continue
             part = replace(part, chosen=settings.columns)
             parts.append(_complete(part, below) if _is_wanted(part, settings) else part)
     where = ", ".join(map(str, paths)) or "no path"
     if not parts:
-        seen = f"; there is: {', '.join(Path(name).name for name in ignored[:5])}" if ignored else ""
-        raise DataError(f"{where}: no parallel text{seen}{next(filter(None, map(_hint, ignored)), '')}; {EXPECTED}")
+        seen = f"; there is: {', '.join(Path(name).name for name in islice(ignored, 5))}" if ignored else ""
+        raise DataError(f"{where}: no parallel text{seen}{_hint(ignored)}; {EXPECTED}")
     # Before the pivot is looked for, which a corpus that is not wanted may lack.
     parts = _merge(choose(parts, "corpus", settings.only, where))
     for part in parts:
@@ -110,7 +103,7 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> Found:
             raise DataError(
                 f"{part.path}: neither side is '{settings.pivot}', the pivot language; its name says {have}"
             )
-    return Found(choose(parts, "language", settings.languages, where), tuple(ignored), tuple(held_out))
+    return Found(choose(parts, "language", settings.languages, where), ignored)
 
 
 def _is_wanted(part: Part, settings: CorpusSettings) -> bool:

@@ -25,9 +25,11 @@ from metasearch.errors import DataError
 TRAIN = "train"
 # WMT and IWSLT add a year: newstest2014, newsdiscussdev2015, newssyscomb2009, dev2010, tst2013.
 _SPLIT = re.compile(
-    r"(?:^|[-_.])(?P<name>(?:news(?:discuss)?|wmt|iwslt)?(?:syscomb|train(?:ing)?|valid(?:ation)?|val|dev[-_.]?test|dev(?:el(?:opment)?)?|tests?|tst|"
-    r"eval(?:uation)?|(?:held|hold)[-_.]?out)(?:[-_.]?set)?\d*)(?=[-_.]|$)",
-    re.I,
+    r"""(?:^|[-_.])(?P<name>
+    (?:news(?:discuss)?|wmt|iwslt)?
+    (?:train(?:ing)?|val(?:id(?:ation)?)?|dev(?:el(?:opment)?|test)?|tests?|tst|eval(?:uation)?|syscomb|h[eo]ld[-_.]?out)
+    (?:[-_.]?set)?\d*)(?=[-_.]|$)""",
+    re.I | re.X,
 )
 _TABLES = ("parquet", "jsonl", "csv")
 
@@ -68,7 +70,7 @@ class Part:
 
 
 def take_split(name: str) -> tuple[str, str]:
-    """Return a name without the splits in it, and the split; of several the first that is not `train`.
+    """Return a name without its splits, and the first split that is not `train`, or `train`; empty without any.
 
     Example:
         >>> take_split("opus.de-en-Valid"), take_split("train_europarl"), take_split("contest.de-en")
@@ -83,8 +85,8 @@ def take_split(name: str) -> tuple[str, str]:
 def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "", folders: Sequence[str] = ()) -> Part | None:
     """Return what the name of a file says; None if it is no name of parallel text.
 
-    Of a Moses pair, `paths` are the unpacked names of both sides, which need not exist. Where the name has no split,
-    the nearest of the `folders` around the file that has one tells it.
+    Of a Moses pair, `paths` are the unpacked names of both sides, which need not exist. If the name has no split, the
+    nearest of the `folders` around the file with a split decides.
     """
     name, _, kind = unpacked(path.name).rpartition(".")
     # Absolute, since a bare file name has a parent without a name.

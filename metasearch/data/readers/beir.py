@@ -21,7 +21,7 @@ from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.formats.text_files import suffix_of, text_lines, text_or_nothing
 from metasearch.data.judged import JudgedText, Judgement, judged_data
 from metasearch.data.records import RetrievalData
-from metasearch.errors import DataError, nearest
+from metasearch.errors import DataError
 
 CORPUS = "corpus.jsonl"
 _SPLITS = {"none": ("test",), "given": ("train", "dev", "test"), "kfold": ()}
@@ -87,7 +87,9 @@ def _value(row: Row, *names: str) -> Any:
     """Return the first value among some columns of a row."""
     found = next((row.values[name] for name in names if row.values.get(name) is not None), None)
     if found is None:
-        raise DataError(f"{row.place}: no value '{names[0]}'.{nearest(names[0], row.values)}")
+        if row.values.keys().isdisjoint(names):
+            raise missing_column(row.place, names[0], row.values)
+        raise DataError(f"{row.place}: {names[0]}: expected a value, got nothing")
     return found
 
 

@@ -65,7 +65,7 @@ def test_text_that_only_looks_like_front_matter_is_text(text, tmp_path, caplog):
         ("---\ntitle: Task 1: Keys\nlang: de\n---\n", "Task 1: Keys", "de", "{}:2: not YAML"),
         ("---\ntitle: x\nlang: [de\n---\n", "x", "und", "{}:4: not YAML"),
         ('---\n"title": "x\nlang: de\n---\n', "x", "de", "{}:4: not YAML"),
-        ("+++\ntitle = x\nlang = 'de'\n+++\n", "x", "de", "{}:2: not TOML: Invalid value; it is front matter, no text"),
+        ("+++\ntitle = x\nlang = 'de'\n+++\n", "x", "de", "{}:2: not TOML: Invalid value; it is front matter"),
         ("+++\nlang = 'de'\nlang = 'en'\n+++\n", "", "en", "{}:3: not TOML: Cannot overwrite a value"),
         ('{\n  "title": "x",,\n  "lang": "de"\n}\n', "x", "de", "{}:2: not JSON: "),
         ('{"title": "x",\n"title": "y"}\n', "y", "und", "{}:1: not JSON: the key 'title' is duplicated"),

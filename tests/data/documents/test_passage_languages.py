@@ -118,5 +118,8 @@ def test_the_language_of_a_text_is_detected():
     assert detectable(["el", "pt-BR"]) == {"el", "pt"}
     few = detector(["el", "tr"])
     assert few("Der Schlüssel liegt unter der Matte.") == "tr"
-    with pytest.raises(ConfigError, match=r"cannot detect the language 'dee'\. Did you mean 'de'"):
+    with pytest.raises(ConfigError, match=r"cannot detect the language 'dee'\. Did you mean 'de'\?") as caught:
         detector(["tr", "dee"])
+    known = str(caught.value).partition("Known: ")[2].rstrip(".").split(", ")
+    assert known == sorted(detectable())
+    assert detectable().isdisjoint({"und", "zxx"})

@@ -98,7 +98,7 @@ def test_a_line_that_never_ends_is_refused(name, text, line, tmp_path, monkeypat
         ("a.jsonl", '{"text": 1}', ":1: text: expected a text, got 1"),
         ("a.jsonl", '{"text": "a", "title": ["b"]}', ":1: title: expected a text, got ['b']"),
         ("a.jsonl", '{"text": "a", "text": "b"}', ":1: the key 'text' is duplicated"),
-        ("a.jsonl", '{"text": "\\ud800"}', ":1: text: half a character, \\ud800"),
+        ("a.jsonl", '{"text": "\\ud800"}', ":1: text: expected a text, got half a surrogate pair, U+D800"),
         ("a.jsonl", '["a"]', ':1: expected an object in braces, got ["a"]'),
         ("a.jsonl", '{"text": "a"', ":1: not JSON: Expecting ',' delimiter at column 13"),
         ("a.jsonl", '{"txt": "b"}', ":1: no column 'text'. Did you mean 'txt'? Known: txt."),

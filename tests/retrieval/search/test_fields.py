@@ -7,13 +7,18 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers.commands import metasearch
 from helpers.indexes import Made, expected, found_by, made, queries, write_index
 from helpers.passages import passages_of
 from helpers.serving import running
 from metasearch.config.index import Condition, parse_conditions
+from metasearch.data.documents.chunking import Settings
+from metasearch.data.documents.passage import Notes
 from metasearch.data.documents.read import read
+from metasearch.data.documents.readers.rows import ROUNDED, _further_fields
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.base import passage_keys
 from metasearch.retrieval.index.local import LocalStore
@@ -179,6 +184,14 @@ def test_rows_of_parquet_and_arrow_files_are_documents(tmp_path):
     assert [(p.text, p.line, p.fields) for p in found] == 2 * [
         ("a", 1, {"day": "2026-01-02", "price": 1.5}), ("b", 2, {}),
     ]  # fmt: skip
+
+
+@given(st.integers(-(10**15) + 1, 10**15 - 1), st.integers(0, 9), st.integers(2**52, 2**80))
+def test_a_decimal_that_a_float_cannot_hold_is_counted(short, places, half):
+    fields = {"short": Decimal(short).scaleb(-places), "even": Decimal(2**70), "odd": Decimal(2 * half + 1)}
+    notes = Notes()
+    assert _further_fields(fields, Settings(), notes) == {name: float(value) for name, value in fields.items()}
+    assert notes.counts == {ROUNDED: 1}
 
 
 @pytest.fixture(scope="module")

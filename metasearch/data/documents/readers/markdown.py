@@ -1,7 +1,7 @@
 """Markdown source: headings, lists and code keep their marks.
 
-What a rendered page does not show is no text: front matter, comments, scripts, styles, and data in addresses such as
-`data:image/png;base64,`. In code it is shown, and stays.
+Text that a rendered page hides is removed: front matter, comments, scripts, styles, and data in addresses such as
+`data:image/png;base64,`. Code is shown as written.
 """
 
 import re
@@ -29,7 +29,7 @@ _HIDDEN = re.compile(
     r"|(?P<before>\]\(\s*<?|\]:[ \t]*\n?[ \t>]*<?|=\s*[\"']?|url\(\s*[\"']?)(?=data:(?:[\w.+-]+/[\w.+-]+)?[;,])",
     re.I | re.S,
 )
-"""What begins something that is not shown, or code."""
+"""Beginnings of hidden text, and of code."""
 _ENDS = {"comment": "-->", "cdata": r"\]\]>", "declared": ">", "told": r"\?>"}
 _DATA_ENDS = {"<": "(?=>)", '"': '(?=")', "'": "(?=')"}
 
@@ -58,7 +58,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Return a parser of blocks, which are enough to tell code from text."""
+    """Return a parser of blocks; they distinguish code from text."""
     parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
@@ -82,7 +82,7 @@ def _blocks(text: str, source: Iterator[str]) -> Iterator[str]:
 
 
 def _start_of_last(text: str) -> int:
-    """Return where the last block of a text begins that is in no other."""
+    """Return the offset of the last top-level block of a text."""
     starts = [token.map[0] for token in _parser().parse(text) if token.map and not token.level]
     return sum(map(len, text.split("\n")[: starts[-1]])) + starts[-1] if starts else 0
 
@@ -90,7 +90,7 @@ def _start_of_last(text: str) -> int:
 def _visible(text: str, spans: Sequence[Span], first: int) -> tuple[str, list[Span]]:
     """Return a text without spans, and the offsets of its lines with their numbers from `first`.
 
-    Lines of which nothing is left are left out.
+    Lines that become blank are removed.
     """
     masked, at = "", 0
     # A text has no NUL characters, so that they can stand for what is hidden.
@@ -139,7 +139,7 @@ def _hidden_in(text: str, start: int, end: int, missing: set[str], html: bool = 
     """Yield the hidden spans of a part of a text.
 
     In running text, code and comments without an end are shown. A blank line ends an HTML block, but no comment or
-    script in it. `missing` has the ends that are known not to follow.
+    script in it. `missing` collects end patterns that do not occur in the rest of the text.
     """
     while match := _HIDDEN.search(text, start, end):
         start, code = match.end(), match.lastgroup in ("escape", "ticks")

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ from uuid import UUID
 
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.passage import Notes, Section
-from metasearch.data.formats.blank import blank
+from metasearch.data.formats.blank import blank, half_pair
 from metasearch.data.formats.rows import missing_column, read_rows
 from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 from metasearch.errors import DataError
 
 BLANK = "rows without text, skipped"
+ROUNDED = "decimals rounded to 64-bit floats"
 _LONGEST = 2**14
 """Bytes of a further field, which each passage of its row keeps."""
 _COUNTED = 20
@@ -71,10 +73,8 @@ def _read_text(row: Mapping[str, object], name: str) -> str:
         return ""
     if not isinstance(value, str):
         raise ValueError(f"{name}: expected a text, got {str(value)[:40]}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{name}: half a character, \\u{ord(value[error.start]):04x}") from None
+    if half := half_pair(value):
+        raise ValueError(f"{name}: expected a text, got {half}")
     return with_line_feeds(value)
 
 
@@ -85,7 +85,8 @@ def _further_fields(row: Mapping[str, Any], settings: Settings, notes: Notes) ->
         if name in (settings.column, *OTHER_COLUMNS) or value is None or value != value:  # NaN: no value
             continue
         try:
-            content = json.dumps({name: value}, ensure_ascii=False, allow_nan=False, default=_plain_value)
+            plain = partial(_plain_value, notes)
+            content = json.dumps({name: value}, ensure_ascii=False, allow_nan=False, default=plain)
             fits = len(content.encode()) <= _LONGEST
         except (TypeError, ValueError, RecursionError):
             fits = False
@@ -97,11 +98,14 @@ def _further_fields(row: Mapping[str, Any], settings: Settings, notes: Notes) ->
     return found
 
 
-def _plain_value(value: object) -> str | float:
+def _plain_value(notes: Notes, value: object) -> str | float:
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, Decimal):
-        return float(value)
+        number = float(value)
+        if value not in (Decimal(number), Decimal(repr(number))):
+            notes.counts[ROUNDED] += 1
+        return number
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, UUID):
