@@ -159,7 +159,7 @@ class Library:
         return chosen
 
     def changed(self, config: BaseModel) -> Iterator[str]:
-        """Yield a line for each task and mode in stored settings whose file says something else now, or nothing."""
+        """Yield a line for each task and mode of stored settings whose file has changed or is gone."""
         for value in chain.from_iterable(value if isinstance(value, tuple) else (value,) for _, value in config):
             if not isinstance(value, Task | Mode):
                 yield from self.changed(value) if isinstance(value, BaseModel) else ()

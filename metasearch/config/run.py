@@ -25,7 +25,7 @@ Checkpointing = Literal["off", "auto", "layers", "gradcache"]
 TRAINED_BY_DEFAULT = "mini-e5"
 """Encoder that is trained when none is named: it finds more across languages than `mini`."""
 INDEXED_BY_DEFAULT = "mini"
-"""Encoder of a new index when none is named: it also knows emoji and rare scripts, which documents may have."""
+"""Encoder of a new index when none is named: it reads unknown characters, such as emoji, as bytes; `mini-e5` cannot."""
 
 WHOLE_TASK = "task"
 """Stands for all languages of the task in `EncoderConfig.trim`."""
