@@ -32,8 +32,11 @@ REFUSED = {
     "fnet": "padding changes its embeddings",
     "reformer": "change from one call to the next",
 }
-LONGEST = {"roberta": POSITIONS - 2, "ibert": POSITIONS - 2, "mpt": POSITIONS, "bart": POSITIONS, "led": POSITIONS}
-"""The first two count from the padding token on, which is 1. The configuration of LED names two numbers."""
+LONGEST = {
+    "roberta": POSITIONS - 2, "ibert": POSITIONS - 2, "longformer": POSITIONS - 2, "mpt": POSITIONS, "bart": POSITIONS,
+    "led": POSITIONS,
+}  # fmt: skip
+"""The first three count from the padding token on, which is 1. The configuration of LED names two numbers."""
 UNSTABLE = ("xlstm",)
 """Kinds whose vectors differ from one opening of the same folder to the next, in transformers itself."""
 
