@@ -76,7 +76,7 @@ class TransformerInput:
         """The embedding matrix, of a factorised one the narrow factor; None where there is not one."""
         try:
             words = self.module.auto_model.get_input_embeddings()
-        except NotImplementedError:  # CANINE, which has several, looked up by hashes
+        except NotImplementedError:  # transformers' word for none, or for several as in CANINE
             return None
         return getattr(words, "table", words)
 
