@@ -280,6 +280,12 @@ def require_fit(what: str, loaded: Sequence[LoadReport], pooled: bool) -> None:
         own = {key.partition(".")[0] for key in each.model.state_dict()}
         # With every weight under another name, what is left over tells what is wrong.
         unexpected = left if missing else [key for key in left if key.partition(".")[0] in own]
+        if any(f"encoder.{key}" in left for key in missing) and each.model.config.is_encoder_decoder:
+            raise EncoderError(
+                f"{what} cannot be loaded: sentence-transformers opens only the encoder of a "
+                f"'{each.model.config.model_type}', and looks for its weights without the prefix 'encoder.' that they "
+                "have here; save model.get_encoder() of transformers to a folder of its own, with the tokenizer"
+            )
         if missing or unexpected:
             said = [_join(keys, how) for keys, how in ((missing, "missing"), (unexpected, "unexpected")) if keys]
             why = ", and random numbers in their place would give meaningless scores" if missing else ""
