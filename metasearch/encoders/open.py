@@ -283,8 +283,8 @@ def require_fit(what: str, loaded: Sequence[LoadReport], pooled: bool) -> None:
         if any(f"encoder.{key}" in left for key in missing) and each.model.config.is_encoder_decoder:
             raise EncoderError(
                 f"{what} cannot be loaded: sentence-transformers opens only the encoder of a "
-                f"'{each.model.config.model_type}', and looks for its weights without the prefix 'encoder.' that they "
-                "have here; save model.get_encoder() of transformers to a folder of its own, with the tokenizer"
+                f"'{each.model.config.model_type}', without the prefix 'encoder.' of its weights. Save "
+                "model.get_encoder() to another folder, with the tokenizer, and name that"
             )
         if missing or unexpected:
             said = [_join(keys, how) for keys, how in ((missing, "missing"), (unexpected, "unexpected")) if keys]
