@@ -95,7 +95,7 @@ def _same(made: Callable[[], Any], activation: Activation) -> bool:
             own.eval()
         with torch.no_grad():
             return torch.equal(found.eval()(inputs), own(inputs))
-    except Exception:  # a class that needs arguments, or has other weights
+    except Exception:  # any error shows a difference: the class needs arguments, or takes other weights or inputs
         return False
 
 

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-from torch import Tensor, nn
+from torch import Tensor
 
 from metasearch.config.recipe import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.features import Features, Output, is_out_of_memory, stock, unchanged
-from metasearch.encoders.lengths import UNLIMITED, own_lengths, shorten
-from metasearch.encoders.positions import configured, readable
+from metasearch.encoders.lengths import own_lengths, shorten
+from metasearch.encoders.positions import Positions, configured, positions_of
 from metasearch.encoders.static_input import StaticInput
 from metasearch.errors import EncoderError, first_line
 
@@ -76,7 +76,7 @@ class TransformerInput:
         """The embedding matrix, of a factorised one the narrow factor; None where there is not one."""
         try:
             words = self.module.auto_model.get_input_embeddings()
-        except NotImplementedError:  # CANINE, which has several, looked up by hashes
+        except NotImplementedError:  # transformers' word for none, or for several as in CANINE
             return None
         return getattr(words, "table", words)
 
@@ -87,33 +87,28 @@ class TransformerInput:
         return int(self.module.tokenizer.pad_token_id or 0) if named is None else int(named)
 
     @property
-    def position_table(self) -> nn.Embedding | None:
-        """The table with a row for each position; rows before the first position count too."""
-        rows, words = self._positions, self.words
-        tables = (module for module in self.backbone.modules() if isinstance(module, nn.Embedding))
-        return next((table for table in tables if table is not words and table.num_embeddings == rows), None)
+    def position_table(self) -> Any:
+        """The module with a row for each position; rows before the first position count too. None without a table."""
+        return self._positions.table if self._positions else None
 
     @property
     def first_position(self) -> int:
         """Position of a text's first token; RoBERTa and its relatives count from the padding index on."""
-        padding = getattr(self.position_table, "padding_idx", None)
-        return 0 if padding is None else int(padding) + 1
+        found = self._positions
+        # Others, such as BART, count from 0 and add themselves how many rows they leave out.
+        return found.first if found and getattr(found.table, "padding_idx", None) == found.first - 1 else 0
 
     @property
     def longest(self) -> int:
         """Tokens that the network can read, as published lengths are often shorter; else the published maximum."""
-        rows = readable(self.module.auto_model, self.forward, self.padding)
-        if rows < UNLIMITED:
-            return int(rows)
-        if self._positions is not None:
-            return self._positions - self.first_position
-        return int(max(self.lengths.model_dump().values()))
+        if self._positions:
+            return self._positions.longest
+        # A compressed student counts positions as its backbone does.
+        return configured(native_config(self.module.auto_model)) or int(max(self.lengths.model_dump().values()))
 
     @property
-    def _positions(self) -> int | None:
-        """Number of positions in the configuration."""
-        # A compressed student counts positions as its backbone does.
-        return configured(native_config(self.module.auto_model))
+    def _positions(self) -> Positions | None:
+        return positions_of(self.module.auto_model, self.forward, self.padding)
 
     @property
     def width(self) -> int:

@@ -125,7 +125,7 @@ def _holds_modules(folder: Path) -> bool:
 
 
 def _why(name: str, local: bool, error: Exception) -> str:
-    if found := (_damage(Path(name)) if local else None) or _absent_package(name, local, error):
+    if found := (_damage(Path(name)) if local else None) or _foreign_module(name, local, error):
         return f"encoder '{name}' cannot be loaded: {found}"
     if "trust_remote_code" in str(error):
         return f"encoder '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
@@ -165,18 +165,25 @@ def _listed(name: str, local: bool) -> list[dict[str, str]]:
     return found if whole else []
 
 
-def _absent_package(name: str, local: bool, error: Exception) -> str | None:
-    """Return the module of a checkpoint whose package is not installed, or None."""
-    if not isinstance(error, ImportError) and "trust_remote_code" not in str(error):
+def _foreign_module(name: str, local: bool, error: Exception) -> str | None:
+    """Return the module of a checkpoint whose package is not installed, or is but not trusted; or None."""
+    asks = "trust_remote_code" in str(error)
+    if not isinstance(error, ImportError) and not asks:
         return None
     for each in _listed(name, local):
         kind = each["type"]
         package = kind.partition(".")[0]
         # Code that comes with a checkpoint is one file beside its modules.json, or in another repository.
-        if not package or "--" in kind or find_spec(package):
+        if not package or "--" in kind or package == "sentence_transformers":
             continue
-        if not load_file_path(name, f"{package}.py", local_files_only=local):
-            return f"module '{kind}' of its {MODULES} is of the package '{package}', which is not installed"
+        if load_file_path(name, f"{package}.py", local_files_only=local):
+            continue
+        found = f"module '{kind}' of its {MODULES} is of the package '{package}'"
+        if not find_spec(package):
+            return f"{found}, which is not installed"
+        # Whether the package has this class is known only when its code is run.
+        if asks and kind in str(error):
+            return f"{found}, which is imported with --trust-remote-code only; pass it if you trust that package"
     return None
 
 
@@ -273,6 +280,12 @@ def require_fit(what: str, loaded: Sequence[LoadReport], pooled: bool) -> None:
         own = {key.partition(".")[0] for key in each.model.state_dict()}
         # With every weight under another name, what is left over tells what is wrong.
         unexpected = left if missing else [key for key in left if key.partition(".")[0] in own]
+        if any(f"encoder.{key}" in left for key in missing) and each.model.config.is_encoder_decoder:
+            raise EncoderError(
+                f"{what} cannot be loaded: sentence-transformers opens only the encoder of a "
+                f"'{each.model.config.model_type}', without the prefix 'encoder.' of its weights. Save "
+                "model.get_encoder() to another folder, with the tokenizer, and name that"
+            )
         if missing or unexpected:
             said = [_join(keys, how) for keys, how in ((missing, "missing"), (unexpected, "unexpected")) if keys]
             why = ", and random numbers in their place would give meaningless scores" if missing else ""

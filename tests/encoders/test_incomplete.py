@@ -120,10 +120,17 @@ def test_a_module_of_a_package_that_is_not_installed_is_named(folder, trust):
         open_checkpoint(str(folder), trust_remote_code=trust)
 
 
-def test_a_module_of_an_installed_package_asks_for_trust(folder):
+@pytest.mark.parametrize(
+    ("trust", "says"),
+    [
+        (False, "'numpy.linalg.Weighted' of its modules.json is of the package 'numpy', .* --trust-remote-code only"),
+        (True, 'Module "numpy.linalg" does not define a "Weighted"'),
+    ],
+)
+def test_a_module_of_an_installed_package_asks_for_trust(trust, says, folder):
     change(folder / "modules.json", module(1, "numpy.linalg.Weighted"))
-    with pytest.raises(EncoderError, match="pass --trust-remote-code"):
-        open_checkpoint(str(folder))
+    with pytest.raises(EncoderError, match=rf"^encoder '{folder}' cannot be loaded: [^\n]*{says}[^\n]*$"):
+        open_checkpoint(str(folder), trust_remote_code=trust)
 
 
 def test_a_folder_that_cannot_be_loaded_is_an_error_of_one_line(folder):

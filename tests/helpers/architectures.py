@@ -53,6 +53,15 @@ _CHANGES = {
 }  # fmt: skip
 """Settings beside sizes that a kind needs."""
 
+_REASONS = {
+    "more than 5 million weights": "blt dots3_note llama4 phi4_multimodal seamless_m4t seamless_m4t_v2 vibevoice_asr",
+    "settings that depend on each other": "cohere_compass_text dbrx emu3 falcon_h1 gemma3n_text laguna lfm2_moe "
+    "musicgen musicgen_melody qwen4_exp qwen4_exp_text zaya",
+    "a package that is not installed": "gemma3n layoutlmv2",
+}
+NOT_TINY = {kind: reason for reason, kinds in _REASONS.items() for kind in kinds.split()}
+"""Kinds that `write_tiny` cannot make, and why."""
+
 
 def text_kinds():
     """Return the `model_type` of each network that is an encoder, a language model or a classifier of texts."""
