@@ -39,6 +39,9 @@ LONGEST = {
 }  # fmt: skip
 """The first three count from the padding token on, which is 1. The configuration of LED names two numbers."""
 
+NOT_REOPENED = {"xlstm": "padding changes its embeddings"}
+"""Kinds that read padding, which their first weights hide: it shows once they are trained."""
+
 assert len(LONG) > 5 * POSITIONS
 
 
@@ -54,6 +57,11 @@ def step(encoder):
 def check(folder, saved):
     """Encode, train, save and open again."""
     encoder = open_checkpoint(str(folder))
+    save_and_open(encoder, trained_by(encoder), saved)
+
+
+def trained_by(encoder):
+    """Return the embeddings of texts after a step of training."""
     alone = np.concatenate([encoder.encode([text], "text") for text in TEXTS])
     together = encoder.encode(TEXTS, "text")
     assert np.isfinite(alone).all()
@@ -61,6 +69,10 @@ def check(folder, saved):
     step(encoder)
     trained = encoder.encode(TEXTS, "text")
     assert np.abs(trained - together).max() > 0
+    return trained
+
+
+def save_and_open(encoder, trained, saved):
     encoder.save(saved)
     again = open_checkpoint(str(saved))
     np.testing.assert_allclose(again.encode(TEXTS, "text"), trained, atol=1e-5)
@@ -105,10 +117,18 @@ def test_the_encoder_of_a_translation_model_works_where_it_is_saved_alone(tmp_pa
 @pytest.mark.parametrize("kind", sorted(set(text_kinds()) - {*QUICK, *NOT_TINY}))
 def test_every_architecture_works_or_is_refused_in_one_line(kind, tmp_path):
     write_tiny(kind, tmp_path / "tiny")
+    refused = ""
     try:
-        check(tmp_path / "tiny", tmp_path / "saved")
+        encoder = open_checkpoint(str(tmp_path / "tiny"))
+        trained = trained_by(encoder)
     except EncoderError as error:
         refused = str(error)
-    else:
-        refused = ""
     assert "\n" not in refused
+    if refused:
+        return
+    # What was trained must not be lost.
+    if kind in NOT_REOPENED:
+        with pytest.raises(EncoderError, match=NOT_REOPENED[kind]):
+            save_and_open(encoder, trained, tmp_path / "saved")
+    else:
+        save_and_open(encoder, trained, tmp_path / "saved")
