@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from metasearch.data.records import RetrievalData
+from metasearch.data.benchmark import make_benchmark
+from metasearch.data.labels import load_labels
 from metasearch.errors import ConfigError, DataError
 
 
@@ -25,28 +26,26 @@ def parallel(count=10):
 
 
 def test_a_query_may_have_several_documents_and_a_document_several_queries():
-    data = RetrievalData.from_rows([row("a", "x"), row("a", "y"), row("b", "y")])
+    data = load_labels([row("a", "x"), row("a", "y"), row("b", "y")])
     assert [(q.id, q.text) for q in data.questions] == [("q1", "a"), ("q2", "b")]
     assert [(c.text, c.answers) for c in data.candidates] == [("x", ("q1",)), ("y", ("q1", "q2"))]
 
 
 def test_queries_of_one_id_are_translations_with_the_answers_of_all():
-    data = RetrievalData.from_rows(parallel(1))
+    data = load_labels(parallel(1))
     assert {(q.id, q.language) for q in data.questions} == {("i0", "de"), ("i0", "en")}
     assert set(data.answers["i0"]) == {"de", "en"}
     assert len(data.candidates) == 2
 
 
 def test_relevance_labels_gains_and_negatives():
-    data = RetrievalData.from_rows(
-        [row("a", "x", relevance="2"), row("a", "y", relevance=0), row("a", "z", relevance=1)]
-    )
+    data = load_labels([row("a", "x", relevance="2"), row("a", "y", relevance=0), row("a", "z", relevance=1)])
     assert [c.answers for c in data.candidates] == [("q1",), (), ("q1",)]
     assert data.grades == {("q1", "d1"): 2.0, ("q1", "d2"): 0.0}
 
 
 def test_a_query_without_a_relevant_document_is_not_asked_and_named():
-    data = RetrievalData.from_rows([row("a", "x", relevance=1), row("b", "y", relevance=0)])
+    data = load_labels([row("a", "x", relevance=1), row("b", "y", relevance=0)])
     assert [q.text for q in data.questions] == ["a"]
     assert data.notes == ("skipped queries without a relevant document: 1, the first in row 2",)
 
@@ -62,18 +61,18 @@ def test_a_query_without_a_relevant_document_is_not_asked_and_named():
     ],
 )
 def test_rows_with_a_document_or_a_normalised_text_in_common_are_one_group(third, groups):
-    data = RetrievalData.from_rows([row("a", "x", relevance=1), row("b", "y", relevance=1), {"relevance": 1, **third}])
+    data = load_labels([row("a", "x", relevance=1), row("b", "y", relevance=1), {"relevance": 1, **third}])
     assert len(data.groups) == groups
 
 
 def test_a_column_says_what_is_one_group():
-    data = RetrievalData.from_rows([row("a", "x", group="g"), row("b", "y", group="g"), row("c", "z", group="h")])
+    data = load_labels([row("a", "x", group="g"), row("b", "y", group="g"), row("c", "z", group="h")])
     assert [c.group for c in data.candidates] == ["group g", "group g", "group h"]
 
 
 def test_columns_have_any_names_and_further_ones_are_named():
     rows = [{"question": "a", "answer": "x", "lang": "pt_br", "url": "u"}]
-    data = RetrievalData.from_rows(rows, {"query": "question", "document": "answer", "language": "lang"})
+    data = load_labels(rows, {"query": "question", "document": "answer", "language": "lang"})
     assert data.languages == {"pt-BR"}
     assert data.notes == ("columns that are not read: url",)
 
@@ -85,7 +84,7 @@ def test_languages_are_detected_where_there_are_none_and_reported(caplog):
         row("Und wo?", "There.", "", query_language="de"),
     ]
     with caplog.at_level(logging.INFO):
-        data = RetrievalData.from_rows(rows, languages=("de", "en"))
+        data = load_labels(rows, languages=("de", "en"))
     assert [q.language for q in data.questions] == ["en", "de", "de"]
     note = "languages detected: en 3, de 2; if they are wrong, add a column 'language' with tags such as de"
     assert data.notes == (note,)
@@ -123,12 +122,12 @@ def test_languages_are_detected_where_there_are_none_and_reported(caplog):
 def test_a_bad_row_is_named_by_file_and_line(text, message, tmp_path):
     (tmp_path / "labels.csv").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        RetrievalData.from_rows(tmp_path / "labels.csv")
+        load_labels(tmp_path / "labels.csv")
 
 
 def test_a_benchmark_has_folds_between_groups_and_the_arrangements():
-    data = RetrievalData.from_rows(parallel())
-    benchmark = data.benchmark("en_en -> en_de -> en_{de,en}", fold=1)
+    data = load_labels(parallel())
+    benchmark = make_benchmark(data, "en_en -> en_de -> en_{de,en}", fold=1)
     own = benchmark.split
     parts = [{q.id for q in part.questions} for part in (own.train, own.dev, own.test)]
     assert [len(part) for part in parts] == [6, 2, 2]
@@ -137,7 +136,7 @@ def test_a_benchmark_has_folds_between_groups_and_the_arrangements():
         "en_en -> en_de -> en_{de,en}"
     }
     assert {len(each.variants) for each in benchmark.arrangements["meta-train"]} == {3}
-    assert data.benchmark().arrangements == {}
+    assert make_benchmark(data).arrangements == {}
 
 
 @pytest.mark.parametrize(
@@ -150,4 +149,4 @@ def test_a_benchmark_has_folds_between_groups_and_the_arrangements():
 )
 def test_a_wrong_arrangement_is_an_error(arrangements, message):
     with pytest.raises(ConfigError, match=message):
-        RetrievalData.from_rows(parallel()).benchmark(arrangements)
+        make_benchmark(load_labels(parallel()), arrangements)
