@@ -221,7 +221,7 @@ def in_one_language(benchmark: Benchmark, links: int) -> Benchmark:
     return replace(benchmark, arrangements={phase: [chain] for phase in PHASES}, split=parts)
 
 
-def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
+def _read(task: Task, path: Path, source: str | None) -> tuple[Path, Data]:
     """Return a task's folder and its parsed content."""
     try:
         reader = registry.load("readers", task.reader)
@@ -230,7 +230,7 @@ def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
         raise ConfigError(f"{find_place(path, 'reader')}: reader: {error}") from None
     if not expected and task.kind == "translation":
         raise ConfigError(f"{find_place(path, 'reader')}: reader: '{task.reader}' reads no translations; use 'tatoeba'")
-    folder = locate(task, path, expected, data)
+    folder = locate(task, path, expected, source)
     records: Data = reader.read(folder, task)
     if records.kind != task.kind:
         place = find_place(path, "kind")

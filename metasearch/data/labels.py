@@ -163,7 +163,7 @@ def _complete_languages(labels: Sequence[_Label], languages: Sequence[str], note
 # Labels become questions and candidates.
 
 
-class _Corpus:
+class _Collector:
     """Collects labels; equal documents are one candidate, and equal queries one question."""
 
     def __init__(self, labels: Sequence[_Label]) -> None:
@@ -224,7 +224,7 @@ class _Corpus:
 
 
 def _data(labels: Sequence[_Label], notes: list[str]) -> RetrievalData:
-    corpus = _Corpus(labels)
+    corpus = _Collector(labels)
     groups = [f"group {label.group}" if label.group else f"row {i}" for i, label in enumerate(labels, 1)]
     same: list[tuple[str, str]] = []
     first: dict[str, str] = {}

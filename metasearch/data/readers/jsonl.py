@@ -43,10 +43,10 @@ def read(folder: Path, task: Task, suffix: str = ".jsonl") -> Data:
     """Read all files of a task, of the kind of `suffix`; `DataError` names file, line and field."""
     paths = [folder / name for name in files(task, suffix)]
     if task.kind == "retrieval":
-        corpus = _Corpus(folder)
+        collector = _Collector(folder)
         for path, language in zip(paths, task.languages, strict=True):
-            corpus.read(path, language)
-        return corpus.data()
+            collector.read(path, language)
+        return collector.data()
     pairs: list[ScoredPair] = []
     for path, languages in zip(paths, task.language_pairs, strict=True):
         pairs += _scored_pairs(path, languages)
@@ -98,7 +98,7 @@ def _scored_pairs(path: Path, languages: tuple[str, str]) -> list[ScoredPair]:
     return pairs
 
 
-class _Corpus:
+class _Collector:
     """Collects rows; a text that answers several questions becomes one candidate."""
 
     def __init__(self, folder: Path) -> None:
