@@ -2,11 +2,13 @@
 
 Retrieval rows are either paragraphs, `{"sentences": [...], "questions": [{"question": ..., "answer": 0}]}`, in which
 every sentence is a candidate, or labelled questions, `{"question": ..., "answer": ...}`, in which every answer is one.
-Similarity rows are `{"text1": ..., "text2": ..., "score": 0..5}`. The embedded benchmark is an example.
+Similarity rows are `{"text1": ..., "text2": ..., "score": 0..5}`. The embedded benchmark is an example. CSV files have
+the same columns in a header, and no rows of paragraphs.
 """
 
 import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +53,14 @@ def read(folder: Path, task: Task, suffix: str = ".jsonl") -> Data:
     for path, languages in zip(paths, task.language_pairs, strict=True):
         pairs += _scored_pairs(path, languages)
     return SimilarityData(tuple(pairs))
+
+
+read_CSV = partial(read, suffix=".csv")
+files_CSV = partial(files, suffix=".csv")
+"""Users' own data as CSV with a header: `LL.csv` a language for retrieval, `LL-LL.csv` a pair for similarity.
+
+Columns are `question,answer[,context][,id][,article]`, or `text1,text2,score[,group]`.
+"""
 
 
 class _Row(BaseModel):
