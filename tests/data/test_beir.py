@@ -238,6 +238,7 @@ def test_a_task_takes_the_splits_of_the_data(tmp_path):
     [
         (CORPUS, QUERIES, HEADER + "q1\td9\t1\n", r"test\.tsv:2: there is no document 'd9' in the corpus"),
         (CORPUS, QUERIES, HEADER + "q9\td1\t1\n", r"test\.tsv:2: there is no query 'q9' in the queries"),
+        (CORPUS, QUERIES, HEADER + "q1\td1\t0\n", r"test\.tsv:2: no grade is above 0: no document answers any query"),
         (CORPUS, QUERIES, HEADER + "q1\td1\tgood\n", r"test\.tsv:2: score: expected a number, got 'good'"),
         (CORPUS, QUERIES, "q1 d1 1\n", r"test\.tsv:1: expected query, 0, document and relevance; got q1 d1 1"),
         ([{"id_": "d1", "text": "x"}], QUERIES, TEST, r"corpus\.jsonl:1: no column '_id'\. Did you mean 'id_'"),
@@ -302,10 +303,4 @@ def test_a_grade_that_is_no_number_is_named(grade, tmp_path):
     (folder / "qrels/test.tsv").unlink()
     (folder / "qrels/test.jsonl").write_text(f'{{"query-id": "q1", "corpus-id": "d1", "score": {grade}}}\n')
     with pytest.raises(DataError, match=r"test\.jsonl:1: (score: expected a number, got|not JSON)"):
-        load_labels(folder, languages=["en"])
-
-
-def test_judgements_without_a_relevant_document_are_an_error(tmp_path):
-    folder = write(tmp_path, CORPUS, QUERIES, test=HEADER + "q1\td1\t0\n")
-    with pytest.raises(DataError, match=r"test\.tsv:2: no grade is above 0: no document answers any query"):
         load_labels(folder, languages=["en"])
