@@ -20,6 +20,7 @@ from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.unlabelled import read_unlabelled
+from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
@@ -81,7 +82,7 @@ class TuneRun(Run[TuneConfig]):
         if isinstance(given, str) and not given:
             raise DataError(f"{self.files.path}: the labels are in no file. Continue with: {self.continuation}")
         if not isinstance(given, Benchmark | RetrievalData):
-            given = RetrievalData.from_rows(given, config.columns, ignore_identical_ids=config.ignore_identical_ids)
+            given = load_labels(given, config.columns, ignore_identical_ids=config.ignore_identical_ids)
         self.labels = Labels.of(given, config.folds)
         self.notes += self.labels.data.notes  # logged by what read them
         log.info("labels: %s", self.labels.data.describe())
