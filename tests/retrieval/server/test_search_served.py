@@ -64,6 +64,7 @@ def test_the_index_is_described(served):
             "max_hits": 20,
             "passages": 60,
             "languages": {"ar": 20, "de": 20, "en": 20},
+            "unknown_languages": {},
         },
     )
 
