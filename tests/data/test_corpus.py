@@ -1,6 +1,7 @@
 """Reading parallel corpora: the names and formats of files, what is chosen of them, and what is dropped."""
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -349,6 +350,9 @@ def test_a_table_has_a_column_a_language_or_one_of_both_or_names_of_the_hub(tmp_
         (tmp_path / f"{i}").mkdir()
         table(tmp_path / f"{i}" / name, **columns)
         assert pairs_of(read(tmp_path / f"{i}")) == ONE_TWO
+    assert pairs_of(read(put(tmp_path / "en-de.csv", ["en,de", "one,eins", "two,zwei"]))) == ONE_TWO
+    lines = [json.dumps({"de": target, "en": source}) for source, target in ONE_TWO]
+    assert pairs_of(read(put(tmp_path / "en-de.jsonl", lines))) == ONE_TWO
     both = [{"en": e, "de": d} for e, d in ONE_TWO]
     table(tmp_path / "0" / "de-en.parquet", id=["a", "b", "c"], translation=[*both, None])
     corpus = read(tmp_path / "0")
