@@ -19,6 +19,12 @@ from metasearch.errors import quoted
 @_options.prompts
 @_options.settings(IndexSettings, unset=True)
 @click.option(
+    "--to",
+    metavar="ADDRESS",
+    help="Copy the index to a database, such as qdrant://HOST:PORT/COLLECTION; see `metasearch ls stores`.",
+)
+@click.option("--expand", is_flag=True, help="Copy expanded vectors, too, for `metasearch search --expand`; with --to.")
+@click.option(
     "--vectors", type=click.Path(path_type=Path), metavar="FILE",
     help="Write passages and float16 vectors to a .parquet file, for another database.",
 )  # fmt: skip
@@ -40,6 +46,7 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
       metasearch index help-pages -o help.index
       metasearch index help-pages news.jsonl --encoder runs/maml/model --neutral -o all.index
       metasearch index faq.csv --column answer --language de -o faq.index
+      metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
       metasearch index help-pages -o help.index --vectors help.parquet
     """
     from metasearch.cli._progress import ProgressBar
@@ -56,10 +63,12 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
     languages = ", ".join(f"{tag} {count:,}" for tag, count in done.languages.items())
     unread = f"{done.skipped:,} documents, {done.skipped_rows:,} rows; kept as indexed before: {done.kept:,} documents"
     skipped = f"skipped: {unread}\n" if done.skipped or done.kept or done.skipped_rows else ""
+    sent = done.copied
+    copied = f"copied: {sent.sent:,} passages sent, {sent.deleted:,} deleted\n" if sent else ""
     vectors = f"vectors: {quoted(asked['vectors'])}\n" if asked["vectors"] else ""
     click.echo(
         f"documents: {done.documents:,} ({done.added:,} new, {done.changed:,} changed, {done.dropped:,} gone)\n"
         f"{skipped}passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
         f"texts by language: {languages or 'none'}\n"
-        f'{vectors}search: metasearch search {quoted(output)} "..."'
+        f'{copied}{vectors}search: metasearch search {quoted(asked["to"] or output)} "..."'
     )

@@ -45,6 +45,8 @@ def command(
 ) -> None:  # fmt: skip
     """Search INDEX, made by `metasearch index`, for passages that answer QUERY, in any language.
 
+    INDEX is a folder, or a collection of Qdrant such as qdrant://localhost:6333/help.
+
     Without QUERY, each line of the standard input is a query; a terminal asks for them.
 
     \b

@@ -1,4 +1,4 @@
-"""Plug-ins by name: learners, losses, metrics, readers, translators, built-in encoders and report sections.
+"""Plug-ins by name: learners, losses, metrics, readers, translators, built-in encoders, report sections and stores.
 
 A plug-in is a module that defines the object of its kind, such as `LEARNER`: a file in the folder of the kind, whose
 name with dashes is the plug-in's name, or a module under an entry point such as `metasearch.algorithms`. A file may
@@ -49,6 +49,7 @@ KINDS = {
     "translators": Kind("data/translators", "TRANSLATOR", ("TRANSLATOR", "TRANSLATOR.Options", "TRANSLATOR.kept")),
     "encoders": Kind("encoders/builtin", "def build", ("build",)),
     "sections": Kind("evaluation/report/sections", "def section", ("ORDER", "section")),
+    "stores": Kind("retrieval/index", "STORE", ("STORE", "STORE.check", "STORE.copy", "STORE.open")),
 }
 """Kind → where its plug-ins are; the entry point of a kind is `metasearch.<kind>`."""
 

@@ -1,6 +1,7 @@
 """Indexes and searches by the names of folders and encoders."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from metasearch.errors import ConfigError, EncoderError
 from metasearch.retrieval.index.base import Kind
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.stores import database, open_store
 from metasearch.retrieval.index.vectors_file import require_writable, write_vectors
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import UpdateResult, update
@@ -31,9 +33,11 @@ def index_documents(
     strict: bool = False,
     callback: Callback = SILENT,
     *,
+    to: str | None = None,
+    expand: bool = False,
     vectors: Path | None = None,
 ) -> UpdateResult:
-    """Make an index of exactly these documents; then, if asked, write a file of its vectors.
+    """Make an index of exactly these documents; then, if asked, copy it to a database or a file of vectors.
 
     Args:
         paths: files and folders.
@@ -45,18 +49,27 @@ def index_documents(
         drop: remove documents of the index that still exist but were not named.
         strict: raise an error for a document, row or language that cannot be read, instead of a warning.
         callback: called after each document and encoded batch.
+        to: address in a database, such as `qdrant://localhost:6333/help`; see `metasearch ls stores`.
+        expand: copy expanded vectors to the database, too, for `metasearch search --expand`.
         vectors: file that ends in `.parquet` (`metasearch.retrieval.index.vectors_file`).
 
     Raises:
         ConfigError: a key is unknown, a value is wrong or differs from the index, a document of the index is
-            not named, or the file of vectors has a wrong name or needs a missing extra.
+            not named, or the index cannot be copied: a wrong address or name, a missing extra, `expand` without `to`.
         DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
             none with text; or too few passages for a neutral index.
-        EncoderError: the encoder cannot be loaded, or the index has vectors of another one.
-        RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it.
+        EncoderError: the encoder cannot be loaded, or the index or the collection has vectors of another one.
+        RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it; or the
+            server cannot be reached, or another program made the collection.
     """
+    # What cannot be copied is an error before anything is encoded.
+    target = database(to) if to is not None else None
+    if target and to:
+        target.check(to, expand)
+    elif expand:
+        raise ConfigError("--expand needs --to; a folder is expanded at the first `metasearch search --expand`")
     if vectors:
-        require_writable(vectors)  # before anything is encoded
+        require_writable(vectors)
     state = read_state(folder) if exists(folder) else {}
     kind = Kind(**state["kind"]) if state else None
     before = kind.settings if kind else {}
@@ -67,8 +80,15 @@ def index_documents(
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     known_as = kind.encoder if kind and same else _anywhere(name)
     result = update(folder, paths, loaded, settings, known_as, drop, strict, callback)
-    if vectors:
-        write_vectors(LocalStore.open(folder), vectors, partial(callback.on_encode, "vectors"))
+    if target or vectors:
+        store = LocalStore.open(folder)
+        if expand:
+            store.expand()
+        if target and to:
+            words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
+            result = replace(result, copied=target.copy(store, to, words, expand, heard))
+        if vectors:
+            write_vectors(store, vectors, partial(callback.on_encode, "vectors"))
     return result
 
 
@@ -82,17 +102,18 @@ def open_searcher(
     """Open an index with the encoder that made it.
 
     Args:
-        index: folder of the index.
+        index: folder of the index, or the address of a collection of Qdrant such as `qdrant://localhost:6333/help`.
         device: device of the encoder.
         encoder: new place of the encoder, if it has moved.
         trust_remote_code: run Python code that comes with the encoder or the cross-encoder.
         rerank: local folder or hub name of a cross-encoder, for `search(..., rerank=100)`.
 
     Raises:
-        RunFolderError: the folder is no finished index, or is damaged.
+        ConfigError: the address is wrong, or the extra `qdrant` is not installed.
+        RunFolderError: the folder is no finished index, or is damaged; or the server cannot be reached.
         EncoderError: the encoder or the cross-encoder cannot be loaded, or the encoder is another one.
     """
-    store = LocalStore.open(Path(index))
+    store = open_store(index)
     settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {index}")
     try:
         loaded = load_encoder(

@@ -27,5 +27,5 @@ def test_an_example_is_python_and_reads_columns_that_exist(database, text):
     assert "encode_queries(" in text
 
 
-def test_each_database_has_an_example():
-    assert [database for database, _ in EXAMPLES] == ["pgvector", "Qdrant", "OpenSearch"]
+def test_both_databases_have_an_example():
+    assert [database for database, _ in EXAMPLES] == ["pgvector", "OpenSearch"]

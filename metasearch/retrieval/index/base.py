@@ -1,4 +1,4 @@
-"""The values that an index takes and returns, and the hashes that name its passages."""
+"""The interface of a store, which holds an index, and the values that it takes and returns."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ Ranking = tuple[Rows, Scores]
 """Rows and their scores, best first."""
 Words = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 """Splits texts into numbered words; the tokenizer of an encoder does this for all of its languages."""
+OnCount = Callable[[int, int], None]
+"""Is told how many of how many are done."""
 
 
 class SearchError(ConfigError):
@@ -109,6 +111,89 @@ def _canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, str):
             found[name] = normalise_tag(value)
     return found
+
+
+@dataclass(frozen=True)
+class CopyResult:
+    """A copy's size, and the passages that were sent and deleted."""
+
+    passages: int
+    sent: int
+    deleted: int
+
+
+class Store(Protocol):
+    """An index to be searched: vectors, passages and fields by row. Several threads may search at once.
+
+    A row is a text in a language, with the places of the documents that have it. `LocalStore` is a folder;
+    `metasearch.retrieval.index.stores.Database` is the interface of a copy in a database.
+
+    Attributes:
+        name: the index, as errors name it.
+        kind: encoder and settings of the index.
+        arrays: arrays that belong to the vectors, such as the projection of a neutral index.
+        languages: how many rows each language has, most first.
+    """
+
+    name: str
+    kind: Kind
+    arrays: Mapping[str, NDArray[Any]]
+
+    @property
+    def languages(self) -> Mapping[str, int]: ...  # noqa: D102
+
+    def __len__(self) -> int: ...
+
+    def search(
+        self,
+        vectors: NDArray[np.float32],
+        top_k: int = 10,
+        groups: Sequence[Collection[str]] = ((),),
+        expanded: bool = False,
+        where: Sequence[Condition] = (),
+    ) -> list[Ranking]:
+        """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
+
+        Args:
+            vectors: of queries, `(q, D)`.
+            top_k: how many rows are wanted for each.
+            groups: languages whose rows are ranked apart; an empty one has all languages.
+            expanded: search the second vectors of rows, after `expand`.
+            where: conditions on further fields, all of which a row meets.
+
+        Raises:
+            SearchError: no row is in one of the languages or has one of the fields.
+        """
+        ...
+
+    def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
+        """Return the passages of rows at their first places, and how many places each has."""
+        ...
+
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the rows with its text and fields: row → language and number of places.
+
+        By default none are known, and equal texts in two languages are two hits.
+        """
+        return [{} for _ in passages]
+
+    def changed(self) -> bool:
+        """Return whether the index was updated since it was opened."""
+        return False
+
+    def reopen(self) -> Self:
+        """Return the index in its current state."""
+        return self
+
+    def expand(self) -> None:
+        """Prepare second vectors (`metasearch.encoders.pool_scores`); `SearchError` if there are none."""
+        raise SearchError("expand", "cannot_expand", f"{self.name} has no expanded vectors")
+
+    def search_words(
+        self, words: Words, queries: Sequence[str], top_k: int, languages: Collection[str], where: Sequence[Condition]
+    ) -> list[Ranking]:
+        """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
+        raise SearchError("hybrid", "cannot_rank_words", f"{self.name} cannot rank by words")
 
 
 def require_languages(asked: Collection[str], known: Mapping[str, int]) -> None:

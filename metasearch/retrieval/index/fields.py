@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,18 @@ class Column:
         return ~found if condition.operator == "!=" else found
 
 
+def meets(fields: Mapping[str, Any], where: Sequence[Condition]) -> bool:
+    """Return whether the fields of one passage meet all conditions."""
+    columns = ((each, Column([(0, fields[each.name])] if each.name in fields else [])) for each in where)
+    return all(column.meets(each, 1)[0] for each, column in columns)
+
+
 _ORDER: Mapping[str, Any] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+
+
+def numbers_in(value: Any) -> list[float]:
+    """Return the numbers in a field's values, also in texts, for ordered conditions."""
+    return [number for number in map(_number, scalars(value)) if not np.isnan(number)]
 
 
 def _number(value: str | int | float) -> float:

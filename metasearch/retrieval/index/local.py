@@ -23,6 +23,7 @@ from metasearch.retrieval.index.base import (
     Rows,
     SearchError,
     SourceFile,
+    Store,
     Words,
     find_sorted,
     key_words,
@@ -80,12 +81,11 @@ class Contents:
         return find_sorted(self.sorted, self.rows, ids)
 
 
-class LocalStore:
+class LocalStore(Store):
     """An index in a folder. `open` gives one.
 
     Rows are numbered from 0 in the order of the documents. A row is a text in a language: what several places of the
-    documents have is one row, at the first of them. Several threads may search at once; by default a search itself has
-    as many threads as there are processors.
+    documents have is one row, at the first of them. By default a search has as many threads as there are processors.
     """
 
     def __init__(self, folder: Path, database: Database, state: dict[str, Any], threads: int | None = None) -> None:
@@ -184,17 +184,10 @@ class LocalStore:
         expanded: bool = False,
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
-        """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
+        """Return for each group of languages the best rows and their scores, as `Store.search`.
 
         Exact, but for the rounding of vectors to eight bits. Of equal scores the lower row comes first. K is `top_k`,
         or fewer where there are fewer rows.
-
-        Args:
-            vectors: of queries, `(q, D)`.
-            top_k: how many rows are wanted for each.
-            groups: languages whose rows are ranked apart; an empty one has all languages.
-            expanded: search the second vectors of rows, after `expand`.
-            where: conditions on further fields, all of which a row meets.
 
         Raises:
             ConfigError: no row is in one of the languages or has one of the fields, or `top_k` is below 1.
@@ -229,7 +222,7 @@ class LocalStore:
         languages: Collection[str] = (),
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
-        """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
+        """Return for each query the best rows by BM25, as `Store.search_words`."""
         if self._bm25 is None:
             parts = (range(start, min(start + _AT_ONCE, len(self))) for start in range(0, len(self), _AT_ONCE))
             texts = ([passage.text for passage, _ in self.passages(rows)] for rows in parts)

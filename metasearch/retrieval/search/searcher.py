@@ -15,9 +15,8 @@ from metasearch.data.formats.given import list_texts
 from metasearch.encoders.cross_encoder import Reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
-from metasearch.retrieval.index.base import Hit, Ranking, Rows, Scores, SearchError
+from metasearch.retrieval.index.base import Hit, Ranking, Rows, Scores, SearchError, Store
 from metasearch.retrieval.index.bm25 import fuse
-from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.search.passages import project
 
 log = logging.getLogger(__name__)
@@ -36,7 +35,7 @@ class Searcher:
     `EncoderError` if the index has vectors of another encoder.
     """
 
-    def __init__(self, store: LocalStore, encoder: Encoder, reranker: Reranker | None = None) -> None:
+    def __init__(self, store: Store, encoder: Encoder, reranker: Reranker | None = None) -> None:
         store.kind.require_encoder(store.name, encoder.fingerprint, encoder.dimension(), encoder.name)
         self.store = store
         self.encoder = encoder

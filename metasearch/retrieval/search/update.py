@@ -19,7 +19,7 @@ from metasearch.data.documents.passage import Notes, Passage, Problem
 from metasearch.data.documents.read import Source, passages, sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError
-from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile, passage_keys
+from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
 from metasearch.retrieval.index.writer import IndexWriter, writing
 from metasearch.retrieval.search.passages import (
     ROLE,
@@ -64,6 +64,8 @@ class UpdateResult:
     """Documents that stay as indexed before because they cannot be read."""
     skipped_rows: int
     """Rows that cannot be read, in documents that are new or changed."""
+    copied: CopyResult | None = None
+    """What a copy to a database did."""
 
 
 def update(

@@ -1,4 +1,4 @@
-"""Equal texts in several languages are one hit that names them all."""
+"""Equal texts in several languages are one hit that names them all, in a folder and in a collection of Qdrant."""
 
 import json
 from collections import defaultdict
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.qdrant import Address, QdrantStore, copy_to_qdrant
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import update
 
@@ -28,13 +29,20 @@ def encoder():
     return tiny.build()
 
 
-def searcher_of(folder, rows):
+def searcher_of(folder, rows, client=None, expand=False):
     folder.mkdir(exist_ok=True)
     path = folder / "rows.jsonl"
     lines = [{"text": text, "language": language, "n": number} for text, language, number in rows]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     update(folder / "index", [path], encoder(), IndexSettings(names=False))
-    return Searcher(LocalStore.open(folder / "index"), encoder())
+    local = Searcher(LocalStore.open(folder / "index"), encoder())
+    if expand:
+        local.store.expand()
+    if client is None:
+        return local
+    address = Address.parse("qdrant://localhost:6333/help")
+    copy_to_qdrant(local.store, address, local.cut_words, expand, client=client)
+    return Searcher(QdrantStore(address, client), encoder())
 
 
 def distinct(rows, languages=LANGUAGES):
@@ -74,10 +82,14 @@ EVERYWHERE = [(text, language, None) for text in TEXTS for language in LANGUAGES
 
 
 @pytest.mark.parametrize("how", ["plain", "balance", "expand", "hybrid"])
-def test_each_way_to_rank_finds_as_many_texts_as_are_asked_for(how, tmp_path):
+@pytest.mark.parametrize("remote", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
+def test_each_way_to_rank_finds_as_many_texts_as_are_asked_for(how, remote, tmp_path):
+    if remote:
+        client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
     if how == "hybrid":
         pytest.importorskip("bm25s")
-    searcher = searcher_of(tmp_path / "docs", EVERYWHERE)
+    searcher = searcher_of(tmp_path / "docs", EVERYWHERE, client if remote else None, how == "expand")
     asked = {} if how == "plain" else {how: True}
     for top_k in (1, 5, 12, 40):
         check(searcher, EVERYWHERE, top_k, [], **asked)

@@ -22,6 +22,7 @@ from metasearch.data.documents.readers.rows import ROUNDED, _further_fields
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.base import passage_keys
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.qdrant import Address, QdrantStore
 from metasearch.retrieval.indexes import index_documents, open_searcher
 
 FIELDS = [
@@ -101,6 +102,25 @@ def test_a_field_that_is_unknown_or_holds_objects_alone_is_named(store):
         store.search(queries(), where=meets("prize<3"))
     with pytest.raises(ConfigError, match="the field 'more' has no text, number or boolean to filter by"):
         store.search(queries(), where=meets("more=1"))
+
+
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
+def test_a_collection_of_qdrant_gives_conditions_the_same_meaning(content, store):
+    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+    from metasearch.retrieval.index.qdrant import copy_to_qdrant
+
+    address = Address.parse("qdrant://localhost/help")
+    copy_to_qdrant(store, address, lambda texts: [[1] for _ in texts], client=client)
+    remote = QdrantStore(address, client)
+    for where, chosen in CONDITIONS:
+        ((rows, _),) = remote.search(queries(1), 50, where=meets(where))
+        found = [passage for passage, _ in remote.passages(rows[0])]
+        assert {each.text for each in found} == {each.text for each in part_with(content, chosen).passages}, where
+        assert all(each.fields in FIELDS for each in found)
+        ((words, _),) = remote.search_words(lambda texts: [[1] for _ in texts], ["x"], 50, ["de"], meets(where))
+        assert len(words) == sum(each.language == "de" for each in part_with(content, chosen).passages), where
+    with pytest.raises(ConfigError, match=r"no passage has the field 'more'\. Known: new, price, tags, topic"):
+        remote.search(queries(1), where=meets("more=1"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""Opens an index by folder or address. A database is a plug-in: `STORE` in this folder, or an entry point."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, Self
+
+from metasearch.config import registry
+from metasearch.errors import ConfigError
+from metasearch.retrieval.index.base import CopyResult, Store, Words
+from metasearch.retrieval.index.local import LocalStore
+
+
+class Database(Store, Protocol):
+    """A copy of a local index on a server, by its address `NAME://...`; NAME is the plug-in."""
+
+    @classmethod
+    def check(cls, address: str, expanded: bool) -> None:
+        """Raise an error if an index cannot be copied to an address, before anything is encoded."""
+
+    @classmethod
+    def copy(
+        cls, index: LocalStore, address: str, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
+    ) -> CopyResult:
+        """Make a new or existing copy equal to a local index, for `metasearch index --to`.
+
+        Args:
+            index: the local index; `row_keys` name its rows, `quantised.take` gives their vectors.
+            address: as the user wrote it.
+            words: splits texts for `search_words`.
+            expanded: whether to copy the second vectors of rows, too.
+            on_sent: is told how many of how many passages are sent.
+        """
+        ...
+
+    @classmethod
+    def open(cls, address: str) -> Self:
+        """Open a copy; `RunFolderError` if there is none, or an incomplete one."""
+        ...
+
+
+def is_address(index: str | Path) -> bool:
+    """Return whether a text is an address such as `qdrant://localhost:6333/help` rather than a folder."""
+    name, colon, rest = str(index).partition(":")
+    return bool(colon) and (rest.startswith("//") or name in registry.names("stores"))
+
+
+def database(address: str) -> type[Database]:
+    """Return the plug-in of an address; `ConfigError` names the nearest one."""
+    name, colon, _ = address.partition(":")
+    if not colon:
+        raise ConfigError(f"'{address}': expected an address such as qdrant://localhost:6333/help")
+    found: type[Database] = registry.load("stores", name).STORE
+    return found
+
+
+def open_store(index: str | Path) -> Store:
+    """Open a folder or an address for searching."""
+    return database(str(index)).open(str(index)) if is_address(index) else LocalStore.open(Path(index))
