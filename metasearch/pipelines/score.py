@@ -19,7 +19,7 @@ from metasearch.encoders.load import load_encoder
 from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.read import find_study
-from metasearch.evaluation.study.trec_runs import write_ranking
+from metasearch.evaluation.trec_run import write_ranking
 from metasearch.pipelines import factory
 from metasearch.pipelines.neutral import neutralise
 from metasearch.pipelines.run import ENCODER, Row, Run
