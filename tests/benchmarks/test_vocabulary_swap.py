@@ -10,11 +10,12 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from helpers.backbones import TEXTS, make, shrunk
+from benchmarks.mini.vocabulary import train_tokenizer, with_vocabulary
+from helpers.backbones import make
 from helpers.tiers import others_slow
 from helpers.tokenizers import TOKENIZERS, WORDS, around
 from metasearch.compress.student import make_student
-from metasearch.compress.vocabulary import BYTES, train_tokenizer, with_vocabulary, word_table
+from metasearch.compress.vocabulary import BYTES, word_table
 from metasearch.config.seeding import stream
 from metasearch.errors import EncoderError
 
@@ -52,20 +53,6 @@ def renumbered(tokenizer, pad):
     return PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(json.dumps(spec)), **tokenizer.special_tokens_map
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["bert", "electra-narrow", "modernbert"])
-def test_another_numbering_of_the_same_tokens_changes_no_vector(kind, tmp_path):
-    old, pad = shrunk(make(kind), 4), 7
-    new = with_vocabulary(old, renumbered(old.model.tokenizer, pad))
-    assert new.model.tokenizer.pad_token_id == pad
-    for output in ("sentence", "pooled", "embedding"):
-        np.testing.assert_array_equal(new.encode(TEXTS, "text", output), old.encode(TEXTS, "text", output))
-    assert new.limit("text") == old.limit("text")
-    new.model.save_pretrained(str(tmp_path), create_model_card=False)
-    again = plain(tmp_path)
-    np.testing.assert_allclose(again.encode(TEXTS), old.encode(TEXTS, "text"), atol=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "pad"), [("xlm-roberta", 0), ("mpnet", 1)])
