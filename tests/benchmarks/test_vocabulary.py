@@ -37,13 +37,6 @@ def test_special_tokens_are_numbered_as_in_xlm_r_and_bytes_follow(tokenizer):
     assert numbers == (tokenizer.cls_token_id, 1, tokenizer.sep_token_id, 3) == (0, 1, 2, 3)
 
 
-def test_a_text_stands_between_the_tokens_of_its_beginning_and_end(tokenizer):
-    inner = tokenizer("das", add_special_tokens=False)["input_ids"]
-    assert tokenizer("das")["input_ids"] == [0, *inner, 2]
-    assert tokenizer("")["input_ids"] == [0, 2]
-    assert tokenizer("das", "das")["input_ids"] == [0, *inner, 2, 2, *inner, 2]
-
-
 # The mark of a word's beginning is read as a space, and "<" may begin the name of a special token.
 @given(st.text(st.characters(exclude_characters="▁<", exclude_categories=["Cs"])))
 def test_no_text_is_unknown_and_every_text_comes_back_normalised(tokenizer, text):
