@@ -57,7 +57,6 @@ ENTAILMENT = [
     _entailment("a folder", "a.jsonl", None, "a.jsonl: cannot be read: Is a directory"),
 ]
 TEXTS = [
-    Row("texts, an empty file", "tokenizer TMP/a.txt --encoder tiny --size 400 -o TMP/out", 3, "a.txt", {"a.txt": ""}),
     Row(
         "texts, not UTF-8",
         "tokenizer TMP/a.txt --encoder tiny --size 400 -o TMP/out",
