@@ -59,7 +59,7 @@ ENTAILMENT = [
 TEXTS = [
     Row(
         "texts, not UTF-8",
-        "tokenizer TMP/a.txt --encoder tiny --size 400 -o TMP/out",
+        "compress tiny --trim-vocab TMP/a.txt -o TMP/out",
         3,
         "a.txt:1: not UTF-8",
         {"a.txt": b"\xff\n"},
