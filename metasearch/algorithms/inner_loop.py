@@ -39,8 +39,8 @@ class Fall:
     share: float
 
 
-Rates = float | Fall
-"""One inner rate for all weights, or a rule for it."""
+Rates = float | Fall | Sequence[Tensor]
+"""One inner rate for all weights, a rule for it, or a tensor of rates for each trainable weight."""
 
 
 @cache
@@ -104,18 +104,21 @@ class Model:
     def _descend(self, gradient: Gradient, loss: Tensor) -> None:
         """Move each weight by −rate · gradient."""
         _, update = maml()
-        rate = self._rate(gradient, loss)
-        steps = iter(None if g is None else rate * g for g in gradient)
+        rates = self._rates(gradient, loss)
+        steps = iter(None if g is None else rate * g for rate, g in zip(rates, gradient, strict=True))
         # learn2learn wants one for each parameter, frozen ones too.
         moved = [next(steps) if weight.requires_grad else None for weight in self._maml.module.parameters()]
         self._maml.module = update(self._maml.module, 1.0, moved)
 
-    def _rate(self, gradient: Gradient, loss: Tensor) -> float | Tensor:
+    def _rates(self, gradient: Gradient, loss: Tensor) -> Sequence[float | Tensor]:
         if isinstance(self._lr, float):
+            return [self._lr] * len(gradient)
+        if not isinstance(self._lr, Fall):
             return self._lr
         squares = torch.stack([g.detach().square().sum() for g in gradient if g is not None]).sum()
         # A loss without slope, such as a triplet loss beyond its margin, takes no step.
-        return torch.where(squares > 0, self._lr.share * loss.detach() / squares, 0.0)
+        rate = torch.where(squares > 0, self._lr.share * loss.detach() / squares, 0.0)
+        return [rate] * len(gradient)
 
 
 def with_gradient(value: Tensor, weights: Sequence[Tensor], gradient: Sequence[Tensor | None]) -> Tensor:

@@ -1,19 +1,23 @@
 """MAML: adapt on the support set, and let the loss on the query set teach the initial weights.
 
 MAML-Align paper, Algorithms 1 and 2, after Finn et al. (2017). An episode of three sets X→Y→Z counts as the two
-transfers X→Y and Y→Z.
+transfers X→Y and Y→Z. Meta-SGD learns the inner rates, too.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Self
 
-from torch import Tensor
+import torch
+from pydantic import model_validator
+from torch import Tensor, nn
 
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared
-from metasearch.config.base import Fraction, FrozenConfig, Positive, Rate
+from metasearch.config.base import Contradiction, Fraction, FrozenConfig, Positive, Rate
+from metasearch.config.recipe import Loss
+from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
 
 
@@ -52,4 +56,37 @@ class MAML(EpisodeLearner):
         return OuterLoss(total, {"task": total.item()})
 
 
+class MetaSGD(MAML):
+    """MAML with a learned rate for every weight, starting from its option `inner_lr`."""
+
+    class Options(MAML.Options):
+        """Hyper-parameters of Meta-SGD: MAML's without `inner_fall`, since the rates are learned."""
+
+        @model_validator(mode="after")
+        def _rates_are_learned(self) -> Self:
+            if self.inner_fall is not None:
+                raise Contradiction("meta-sgd learns its rates; set options.inner_lr, where they start", "inner_fall")
+            return self
+
+    options: Options
+
+    def __init__(self, encoder: Encoder, loss: Loss, options: MAML.Options) -> None:
+        super().__init__(encoder, loss, options)
+        self.rates = {
+            name: nn.Parameter(torch.full_like(weight, options.inner_lr)) for name, weight in super().named_parameters()
+        }
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yield the encoder's weights, then a rate for each."""
+        yield from super().named_parameters()
+        yield from ((f"rate.{name}", rate) for name, rate in self.rates.items())
+
+    @property
+    def inner_lr(self) -> Sequence[nn.Parameter]:
+        """The rates, in the order of the weights."""
+        return list(self.rates.values())
+
+
+LEARNER_META_SGD = MetaSGD
+"""Meta-SGD: MAML with a learned inner rate for each weight (Li et al., 2017)."""
 LEARNER = MAML

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from metasearch.algorithms.base import EpisodeLearner, Learner, Values, contiguous
-from metasearch.algorithms.inner_loop import Gradient, Model
+from metasearch.algorithms.inner_loop import Gradient, Model, Rates
 from metasearch.algorithms.sets import numbered, prepare, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import LabelledSet
@@ -47,11 +47,18 @@ def of_episodes(
     batch = packed.lay_out([group for each in passes for group in each.groups])
     ready = iter(batch.texts)
     texts = [[next(ready) for _ in each.groups] for each in passes]
-    starts = batch.cut(packed.weights)
+    rates = learner.inner_lr
+    # Rates that are learned have the shapes of the weights, and gradients like them.
+    own = [*rates] if isinstance(rates, Sequence) else []
+    parameters = [*packed.weights, *own]
+    starts, count = batch.cut(parameters), len(packed.weights)
 
     def work(network: Network, number: int) -> Computed:
         # Each pass has leaves of its own, which share the memory of the starting values.
-        return passes[number].compute(PackedModule(network, starts, bf16), texts[number])
+        module = PackedModule(network, starts[:count], bf16)
+        learned = [start.detach().requires_grad_() for start in starts[count:]]
+        leaves = Leaves(module, learned, learned if own else rates)
+        return passes[number].compute(leaves, texts[number])
 
     # Longest first, as passes on threads wait for each other and should be about as long.
     order = sorted(range(len(passes)), key=lambda number: -sum(part.tokens for part in texts[number]))
@@ -62,11 +69,11 @@ def of_episodes(
         for number, computed in zip(turn, packed.each(turn, work), strict=True):
             losses[number] = computed.losses
             for name, gradient in computed.gradients.items():
-                sums.setdefault(name, GradientSum(len(starts))).add(gradient)
+                sums.setdefault(name, GradientSum(len(parameters))).add(gradient)
 
     found = [pair for number in sorted(losses) for pair in losses[number]]
     values = {name: torch.stack([loss for own_name, loss in found if own_name == name]) for name in sums}
-    return ShardGradient(values, _finish(learner, packed.weights, batch, sums))
+    return ShardGradient(values, _finish(learner, parameters, batch, sums))
 
 
 NamedLoss = tuple[str, Tensor]
@@ -78,6 +85,20 @@ class Computed:
 
     losses: list[NamedLoss]
     gradients: dict[str, Gradient]
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The network with the starting weights, learned inner rates, and what `Model` is given as its rates."""
+
+    module: PackedModule
+    learned: Sequence[Tensor]
+    rates: Rates
+
+    def gradient(self, loss: Tensor, keep: bool = False) -> Gradient:
+        """Return a loss's gradient in weights and learned rates; with `keep`, its graph stays."""
+        leaves = [*self.module.parameters(), *self.learned]
+        return [*torch.autograd.grad(loss, leaves, allow_unused=True, retain_graph=keep)]
 
 
 class EpisodePass:
@@ -95,22 +116,22 @@ class EpisodePass:
         sets = [texts_of(examples) for episode in self._episodes for examples in episode]
         return [list(numbered(text for texts in sets for text in texts))] if self._at_once else [*sets]
 
-    def compute(self, module: PackedModule, texts: Sequence[PackedTexts]) -> Computed:
-        """Return losses and gradients in the weights of a module, from texts that are laid out in `groups`."""
+    def compute(self, leaves: Leaves, texts: Sequence[PackedTexts]) -> Computed:
+        """Return losses and gradients, from texts that are laid out in `groups`."""
         if self._at_once:
-            return self._from_vectors(module, module(texts[0]))
+            return self._from_vectors(leaves, leaves.module(texts[0]))
         (episode,) = self._episodes
         sets = [prepare(self._encoder, *pair) for pair in zip(episode, texts, strict=True)]
-        model = Model(module, self._learner.inner_lr, not self._learner.second_order)
+        model = Model(leaves.module, leaves.rates, not self._learner.second_order)
         losses: list[NamedLoss] = []
         gradients: dict[str, Gradient] = {}
         for name, loss in self._learner.losses(model, sets):
             losses.append((name, loss.detach()))
-            gradient = _gradient(loss, module)
+            gradient = leaves.gradient(loss)
             gradients[name] = added(gradients[name], gradient) if name in gradients else gradient
         return Computed(losses, gradients)
 
-    def _from_vectors(self, module: PackedModule, vectors: Tensor) -> Computed:
+    def _from_vectors(self, leaves: Leaves, vectors: Tensor) -> Computed:
         """Return the same from the vectors of all texts, with one backward pass per name."""
         (group,) = self.groups
         row_of = {text: row for row, text in enumerate(group)}
@@ -125,13 +146,8 @@ class EpisodePass:
             named.setdefault(name, []).append(loss)
         # The graph is that of all names.
         keep = len(named) > 1
-        gradients = {name: _gradient(torch.stack(own).sum(), module, keep) for name, own in named.items()}
+        gradients = {name: leaves.gradient(torch.stack(own).sum(), keep) for name, own in named.items()}
         return Computed([(name, loss.detach()) for name, loss in losses], gradients)
-
-
-def _gradient(loss: Tensor, module: PackedModule, keep: bool = False) -> Gradient:
-    """Return a loss's gradient in the weights of a module; with `keep`, its graph stays."""
-    return [*torch.autograd.grad(loss, [*module.parameters()], allow_unused=True, retain_graph=keep)]
 
 
 def _finish(

@@ -19,7 +19,7 @@ from metasearch.training.outer_gradients import OuterGradients
 
 SMALL = ["episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "options.inner_steps=2", "options.inner_lr=0.1"]
 TASK, MODE = "demo", "mono-bi-multi"
-SECOND_ORDER = ["maml", "maml-align"]
+SECOND_ORDER = ["maml", "meta-sgd", "maml-align"]
 RATE = 0.1
 
 

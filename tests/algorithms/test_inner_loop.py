@@ -136,6 +136,26 @@ def test_one_step_on_a_line_by_hand(first_order):
 
 
 @ORDERS
+def test_each_weight_has_a_rate_of_its_own_and_the_rates_can_be_learned(first_order):
+    """w′ = w − ρ ∘ g, so dL(w′)/dρ = −g ∘ ∇L(w′), in first order as in second."""
+    net = smooth_net()
+    weights = list(net.parameters())
+    rates = [torch.rand_like(weight).requires_grad_() for weight in weights]
+    gradients = torch.autograd.grad(net(inputs(1)).square().mean(), weights)
+    adapted = Model(net, rates, first_order).clone()
+
+    adapted.adapt(adapted(inputs(1)).square().mean())
+
+    moved = adapted.weights
+    for new, weight, rate, gradient in zip(moved, weights, rates, gradients, strict=True):
+        torch.testing.assert_close(new, weight - rate * gradient, rtol=1e-12, atol=0)
+    query = adapted(inputs(2)).cos().mean()
+    at_moved = torch.autograd.grad(query, moved, retain_graph=True)
+    for found, gradient, pull in zip(torch.autograd.grad(query, rates), gradients, at_moved, strict=True):
+        torch.testing.assert_close(found, -gradient * pull, rtol=1e-10, atol=1e-14)
+
+
+@ORDERS
 def test_a_loss_that_is_kept_has_its_gradient_and_the_step_is_the_same(first_order):
     net = smooth_net()
     expected = torch.autograd.grad(net(inputs(1)).square().mean(), list(net.parameters()))

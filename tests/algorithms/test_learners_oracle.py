@@ -10,7 +10,7 @@ import torch
 from helpers.reference import Reference, assert_same, distance, gradients, learned, weights_of
 from helpers.small import UNUSED, SmallEncoder, episode
 from metasearch.algorithms.fine_tune import FineTune
-from metasearch.algorithms.maml import MAML
+from metasearch.algorithms.maml import MAML, MetaSGD
 from metasearch.algorithms.reptile import Reptile
 from metasearch.config.recipe import Loss
 
@@ -98,6 +98,32 @@ def test_maml_with_reduction_sum_adds_the_query_losses_of_all_transfers(encoder,
     assert_same(gradient, gradients(expected, weights), EXACT)
 
 
+@pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
+@ADAPTED
+def test_meta_sgd_learns_weights_and_a_rate_for_each_of_them(encoder, reference, episodes, first_order, steps):
+    learner = MetaSGD(encoder, LOSS, MetaSGD.Options(inner_lr=RATE, inner_steps=steps, first_order=first_order))
+    with torch.no_grad():
+        for i, rate in enumerate(learner.rates.values()):
+            rate.copy_(torch.linspace(0.4, 0.8, rate.numel(), dtype=rate.dtype).view_as(rate) + 0.02 * i)
+    weights, rates = weights_of(encoder.embedder), dict(learner.rates)
+
+    def of_all(loss):
+        both = weights | {f"rate.{name}": rate for name, rate in rates.items()}
+        return gradients(loss, both)
+
+    expected, other = (
+        query_loss(reference, episodes, weights, rates, steps, o) for o in (first_order, not first_order)
+    )
+
+    total, gradient = learned(learner, episodes)
+
+    assert rates.keys() == weights.keys()
+    assert total == pytest.approx(expected.item(), rel=EXACT)
+    assert_same(gradient, of_all(expected), EXACT)
+    assert distance(gradient, of_all(other)) > 1e-3
+    assert gradient["rate.first.weight"].norm() > 0
+
+
 def inner_losses(reference, weights, sets):
     """Return the loss before each of the steps on sets in turn."""
     starts = [reference.descend(weights, sets[:step], RATE, first_order=True) for step in range(len(sets))]
@@ -121,7 +147,7 @@ def test_reptile_gradient_is_the_way_from_the_adapted_weights_back_to_the_initia
     assert total == pytest.approx(sum(map(sum, inner)) / sum(map(len, inner)), rel=EXACT)
 
 
-@pytest.mark.parametrize("learner", [FineTune, MAML, Reptile])
+@pytest.mark.parametrize("learner", [FineTune, MAML, MetaSGD, Reptile])
 def test_a_frozen_weight_is_not_learned_and_an_unused_one_gets_no_pull(encoder, learner):
     options = learner.Options(**({} if learner is FineTune else {"inner_lr": RATE}))
     _, gradient = learned(learner(encoder, LOSS, options), BATCHES["triplets"])

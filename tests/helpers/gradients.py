@@ -156,7 +156,7 @@ class Case:
 
 
 THREE = (SUPPORT, QUERY, QUERY)
-STEPPING = [Case("maml"), Case("maml-align", sizes=THREE)]
+STEPPING = [Case("maml"), Case("meta-sgd"), Case("maml-align", sizes=THREE)]
 REPTILE = Case("reptile")
 OVERLAPPING = Case("maml", sizes=(9, 8))  # all texts: a step on other words changes nothing of a static encoder
 PLAIN = [

@@ -4,7 +4,7 @@ Nothing here comes from the learners, their losses or learn2learn, so that these
 of a set is encoded on its own, a text that stands in it twice, twice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -47,13 +47,16 @@ class Reference:
         gold = torch.tensor([pair.score for pair in examples.examples], dtype=first.dtype)
         return ((first * second).sum(dim=1) - gold).square().mean()
 
-    def descend(self, weights: Weights, sets: Iterable[LabelledSet], rate: float, first_order: bool) -> Weights:
+    def descend(
+        self, weights: Weights, sets: Iterable[LabelledSet], rate: float | Mapping[str, Tensor], first_order: bool
+    ) -> Weights:
         """Return the weights after one step of gradient descent on each set in turn: w ← w − rate · ∇L(w)."""
         for examples in sets:
             steps = gradients(self.loss(weights, examples), weights, create_graph=True)
             if first_order:
                 steps = {name: step.detach() for name, step in steps.items()}
-            weights = {name: weight - rate * steps[name] for name, weight in weights.items()}
+            rates = rate if isinstance(rate, Mapping) else dict.fromkeys(weights, rate)
+            weights = {name: weight - rates[name] * steps[name] for name, weight in weights.items()}
         return weights
 
 

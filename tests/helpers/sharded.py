@@ -20,6 +20,7 @@ CASES = [
     Case("maml"),
     Case("maml", sizes=THREE, options=(("reduction", "sum"),)),
     Case("maml", options=(("first_order", False),)),
+    Case("meta-sgd"),
     *(Case("maml-align", sizes=THREE, options=(("kd_reduction", how),)) for how in ("sum", "mean")),
     Case("maml-align", sizes=THREE, options=(("task_reduction", "sum"), ("detach_teacher", True))),
     Case("reptile"),

@@ -67,6 +67,13 @@ def test_translations_that_are_alone_in_their_set_are_said_to_teach_nothing(capl
     assert [f"episodes.{said}={q}" in message for message in caplog.messages] == [True] * bool(said)
 
 
+def test_meta_sgd_refuses_the_rate_that_it_would_ignore():
+    recipe = load_recipe("meta-sgd", ["options.inner_fall=0.1"])
+    with pytest.raises(ConfigError, match=r"options: inner_fall: meta-sgd learns its rates; set options\.inner_lr"):
+        compatibility.learner_options(recipe)
+    assert compatibility.learner_options(load_recipe("maml", ["options.inner_fall=0.1"])).inner_fall == 0.1
+
+
 # What only first order has is refused for a learner whose gradient goes through its inner steps.
 
 RECIPE = load_recipe("maml-tiny", ()).model_copy(update={"options": {}})

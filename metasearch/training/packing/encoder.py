@@ -111,7 +111,7 @@ class PackedBatch:
         self.packed, self.texts, self.rows = packed, texts, rows
 
     def cut(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """Cut the embedding matrix to the slice, in a list of all weights or their values."""
+        """Cut the embedding matrix to the slice, in one or several lists of all weights or their values."""
         return [value.detach()[self.rows] if self._is_sliced(i) else value.detach() for i, value in enumerate(values)]
 
     def spread(self, gradient: Sequence[Tensor | None]) -> list[Tensor | None]:
@@ -119,7 +119,7 @@ class PackedBatch:
         return [self._whole(one) if self._is_sliced(i) else one for i, one in enumerate(gradient)]
 
     def _is_sliced(self, place: int) -> bool:
-        return self.rows is not None and place == self.packed.plan.table
+        return self.rows is not None and place % len(self.packed.weights) == self.packed.plan.table
 
     def _whole(self, gradient: Tensor | None) -> Tensor | None:
         """Return the slice's gradient for the whole matrix; sparse where devices support it."""
