@@ -36,7 +36,6 @@ SECTIONS = {
         "neutralise": "Remove language bias from an encoder, without labels.",
         "merge": "Average the weights of encoders.",
         "compress": "Build a small student from an encoder.",
-        "tokenizer": "Learn a vocabulary from texts.",
         "export": "Export to sentence-transformers, ONNX or int8.",
     },
     "Evaluate and compare": {

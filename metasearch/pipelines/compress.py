@@ -5,9 +5,9 @@ from typing import Any
 
 from transformers import AutoConfig
 
-from metasearch.compress.merging import merge, merged, thin, thinned
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
 from metasearch.compress.student import make_static, make_student
+from metasearch.compress.thinning import thin, thinned
 from metasearch.compress.trimming import trim
 from metasearch.config.compress import Plan
 from metasearch.data.texts import read_texts
@@ -31,7 +31,7 @@ def compress(encoder: Encoder, plan: Plan, folder: Path | None) -> tuple[Sizes, 
         claim(folder)
     if plan.static is None:
         # An option that does not fit the configuration is an error before any work.
-        config = _slimmed(transformer_of(encoder.model).config, plan)
+        config = _thinned(transformer_of(encoder.model).config, plan)
         if plan.shrinks:
             sizes = {"bottleneck": plan.bottleneck, "recurrent": plan.recurrent, "repeats": plan.repeats}
             CompressedConfig(backbone=config, **sizes)
@@ -45,15 +45,12 @@ def compress(encoder: Encoder, plan: Plan, folder: Path | None) -> tuple[Sizes, 
 
 
 def _make_student(student: Encoder, plan: Plan) -> Encoder:
-    # Words first: layers are fitted on the tokens that the student has.
     if plan.trim:
         student = trim(student, read_texts(plan.trim), plan.vocabulary)
     if plan.static is not None:
         return make_static(student, plan.static, plan.dimensions, read_texts(plan.texts) if plan.texts else None)
     if plan.layers is not None:
         student = thin(student, plan.layers)
-    if plan.fits:
-        student = merge(student, plan.merge, plan.feed_forward, read_texts(plan.texts), plan.seed)
     if plan.shrinks:
         counted = read_texts(plan.texts) if plan.texts and plan.weighs_words else None
         sizes = (plan.bottleneck, plan.recurrent, plan.repeats)
@@ -67,17 +64,15 @@ def forecast(config: Any, plan: Plan) -> tuple[Sizes, Sizes]:
     if plan.trim or plan.static is not None:
         flag = "--trim-vocab" if plan.trim else "--static"
         raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is only a configuration")
-    slim = _slimmed(config, plan)
+    slim = _thinned(config, plan)
     if plan.shrinks:
         return config_sizes(config), planned_sizes(slim, plan.bottleneck, plan.recurrent, plan.repeats)
     return config_sizes(config), config_sizes(slim)
 
 
-def _slimmed(config: Any, plan: Plan) -> Any:
-    """Return a configuration with the layers and neurons of a plan; `ConfigError` where there are fewer."""
-    if plan.layers is not None:
-        config = thinned(config, plan.layers)
-    return merged(config, plan.merge, plan.feed_forward) if plan.fits else config
+def _thinned(config: Any, plan: Plan) -> Any:
+    """Return a configuration with the layers of a plan; `ConfigError` where there are fewer."""
+    return config if plan.layers is None else thinned(config, plan.layers)
 
 
 def bare_config(name: str) -> Any | None:

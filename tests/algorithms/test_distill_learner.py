@@ -220,12 +220,6 @@ def test_the_frozen_encoder_need_not_read_translations_where_the_source_is_the_t
     assert Distill.wanted(learner.options) == TargetSpec(output, translations=False)
 
 
-def test_the_second_stage_changes_the_embedding_block_alone(encoder):
-    _, gradient = learned(made(encoder, output="embedding", target="own"), [episode(*PAIRS)])
-    moved = {name for name, value in gradient.items() if value.any()}
-    assert moved == {name for name in gradient if ".embeddings." in name}
-
-
 def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
     learner = made(tiny.build(MaxLength(text=12)), contrast="soft")
     exact = learner.outer_loss([episode(*PAIRS)])

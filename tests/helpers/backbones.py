@@ -57,7 +57,7 @@ CONFIGS = {
 
 
 RECURRENT = [kind for kind in CONFIGS if kind != "modernbert"]
-"""Kinds whose layers can run more than once, and whose feed-forward blocks can be fitted to others."""
+"""Kinds whose layers can run more than once."""
 
 
 def make(kind, dense=False, seed=0, layers=LAYERS):
