@@ -22,7 +22,7 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
 from metasearch.config.measure import BALANCED, MULTILINGUAL, Measure, Pool
 from metasearch.config.postprocessing import NeutralSettings
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import ProjectedEncoder

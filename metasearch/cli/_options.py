@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from metasearch.config import library, registry, yaml
 from metasearch.config.base import Flag, Settings
 from metasearch.config.extras import TRACKERS
-from metasearch.config.recipe import ROLE_NAMES
+from metasearch.config.roles import ROLE_NAMES
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
 from metasearch.config.study import SETTINGS
 from metasearch.config.task import Mode, Task

@@ -3,13 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from metasearch.config.base import (
     Contradiction,
     Count,
     FrozenConfig,
-    Length,
     NonNegative,
     Positive,
     Rate,
@@ -18,47 +17,13 @@ from metasearch.config.base import (
     require_work,
 )
 from metasearch.config.postprocessing import Neutralise
+from metasearch.config.roles import MaxLength as MaxLength  # plug-ins of other packages import it from here
 from metasearch.errors import nearest
-
-Role = Literal["question", "candidate", "text"]
-"""What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
-ROLE_NAMES: dict[str, Role] = {"query": "question", "document": "candidate", "text": "text"}
-"""Role as users name it → role; the names `question` and `candidate` work, too."""
-PublicRole = Annotated[Role, BeforeValidator(lambda name: ROLE_NAMES.get(name, name))]
-"""A role, or its public name."""
-
-
-def public_name(role: str) -> str:
-    """Return a role's public name: `query` for `question`, `document` for `candidate`."""
-    return next((name for name, own in ROLE_NAMES.items() if own == role), role)
-
 
 ZERO_SHOT = "zero-shot"
 """Name of the learner of an encoder that is scored without training."""
 NEUTRAL = "neutral"
 """Stands for the learner of an untrained encoder without the language in its vectors."""
-
-
-class MaxLength(FrozenConfig):
-    """Longest inputs in tokens, special tokens included; longer ones are truncated.
-
-    Files may also write `query` and `document`. Tasks of retrieval have questions and candidates, all others `text`.
-    None leaves a role the checkpoint's own length (`metasearch.encoders.lengths`).
-    """
-
-    question: Length | None = None
-    candidate: Length | None = None
-    text: Length | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rename(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        for name, role in ROLE_NAMES.items():
-            if name != role and name in value and role in value:
-                raise ValueError(f"'{name}' and '{role}' are the same; omit one")
-        return {ROLE_NAMES.get(str(name), name): length for name, length in value.items()}
 
 
 class Episodes(FrozenConfig):

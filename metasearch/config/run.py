@@ -15,7 +15,8 @@ from metasearch.config.index import RerankSettings
 from metasearch.config.languages import Language
 from metasearch.config.measure import RetrievalPool
 from metasearch.config.postprocessing import NeutralSettings
-from metasearch.config.recipe import ZERO_SHOT, PublicRole, Recipe
+from metasearch.config.recipe import ZERO_SHOT, Recipe
+from metasearch.config.roles import PublicRole
 from metasearch.config.task import Mode, Task
 
 Device = Literal["auto", "cpu", "cuda", "mps"]

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_va
 from metasearch.config.arrangement import Arrangement, Pattern
 from metasearch.config.base import Contradiction, FrozenConfig, Name
 from metasearch.config.languages import DeclaredLanguage, parse_pair
-from metasearch.config.recipe import MaxLength, Role
+from metasearch.config.roles import MaxLength, Role
 from metasearch.errors import ConfigError
 
 # The block `translate` of a task: rows of its train part are translated, and the translations are trained on.

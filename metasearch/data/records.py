@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.config.task import Kind
 from metasearch.errors import DataError
 from metasearch.io import fingerprint_of

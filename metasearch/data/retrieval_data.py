@@ -26,7 +26,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.languages import is_known, parse_tag
 from metasearch.config.measure import Measure
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.config.run import TRAINED_BY_DEFAULT
 from metasearch.config.task import PHASES, Folds, Source, Task
 from metasearch.data import mteb_tasks

@@ -25,7 +25,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import nn
 
 from metasearch.config.postprocessing import LEAST
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import ConfigError, DataError, EncoderError

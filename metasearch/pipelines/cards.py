@@ -16,7 +16,8 @@ from metasearch.config import registry, yaml
 from metasearch.config.compress import Form, Plan
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
-from metasearch.config.recipe import ZERO_SHOT, Recipe, Role
+from metasearch.config.recipe import ZERO_SHOT, Recipe
+from metasearch.config.roles import Role
 from metasearch.config.run import RunConfig
 from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark

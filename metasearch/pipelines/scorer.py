@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, RetrievalData

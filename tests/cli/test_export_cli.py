@@ -14,7 +14,7 @@ from helpers.backbones import TEXTS
 from helpers.commands import metasearch
 from helpers.onnx_extra import needs_onnx
 from metasearch.compress.student import make_static
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.prompts import replace_prompts
 

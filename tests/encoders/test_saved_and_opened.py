@@ -10,7 +10,7 @@ import torch
 from helpers.backbones import POSITIONS, make
 from helpers.tiers import others_slow
 from metasearch.compress.student import make_static, make_student
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.cross_encoder import load_cross_encoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored

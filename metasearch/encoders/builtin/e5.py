@@ -36,7 +36,7 @@ from tokenizers.models import Unigram
 from transformers import BertConfig, PreTrainedTokenizerFast
 
 from metasearch.config.extras import install_line
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import quiet
 from metasearch.encoders.open import open_checkpoint

@@ -7,7 +7,7 @@ int8, float32 in memory.
 
 from pathlib import Path
 
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from metasearch.config.extras import install_line
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError

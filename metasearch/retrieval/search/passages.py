@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from metasearch.config.index import ALWAYS, PASSAGE_LENGTH, IndexSettings
 from metasearch.config.languages import UNKNOWN, normalise_tag
 from metasearch.config.postprocessing import LEAST
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder

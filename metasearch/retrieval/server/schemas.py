@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from metasearch.config.base import Count, Flag, Positive, Rate, Settings
 from metasearch.config.index import Condition, RankingSettings, RerankSettings, parse_conditions
-from metasearch.config.recipe import ROLE_NAMES, Role
+from metasearch.config.roles import ROLE_NAMES, Role
 from metasearch.errors import nearest
 
 ROLES: dict[str, Role] = {**ROLE_NAMES, "passage": "candidate"}

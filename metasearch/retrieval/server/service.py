@@ -13,7 +13,7 @@ from fastapi import Request
 from numpy.typing import NDArray
 
 from metasearch.config.index import RERANK_TOP, RankingSettings, SearchSettings
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, MetasearchError
 from metasearch.retrieval.index.base import Hit, SearchError
