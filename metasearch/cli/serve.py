@@ -10,8 +10,8 @@ import click
 from metasearch.cli import _options
 from metasearch.cli._settings import reject_unused_options
 from metasearch.config.extras import import_extra
+from metasearch.config.server import ServerSettings
 from metasearch.errors import Interrupted
-from metasearch.retrieval.server.schemas import ServerSettings
 
 
 @_options.command("serve")

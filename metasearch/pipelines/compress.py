@@ -18,7 +18,7 @@ from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.io import atomic_write
 from metasearch.io.output import claim, whole
-from metasearch.pipelines.cards import compressed_card
+from metasearch.pipelines.cards import Dataset, describe_value, find_base, make_card
 from metasearch.pipelines.publish import CARD
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -40,7 +40,7 @@ def compress(encoder: Encoder, plan: Plan, folder: Path | None) -> tuple[Sizes, 
     if folder is not None:
         with whole(folder) as partial:
             student.write(partial)
-            atomic_write(partial / CARD, compressed_card(student, encoder.name, plan, before, after))
+            atomic_write(partial / CARD, _card(student, encoder.name, plan, before, after))
     return before, after
 
 
@@ -59,6 +59,31 @@ def _make_student(student: Encoder, plan: Plan) -> Encoder:
         sizes = (plan.bottleneck, plan.recurrent, plan.repeats)
         student = make_student(student, *sizes, plan.initial, plan.seed, texts=counted)
     return student
+
+
+def _card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) -> str:
+    """Return the card for a student of `metasearch compress`; `base` is the encoder as given."""
+    given = {name.replace("_", "-"): value for name, value in plan if value not in (None, ())}
+    del given["seed"], given["initial"]
+    source = find_base("base", base)
+    return make_card(
+        student,
+        (source,),
+        ["It was not trained after it was made smaller; `metasearch distill` does that."],
+        command="compress",
+        title=f"Student of {source.short}",
+        summary=f"A smaller sentence encoder, made by metasearch from {source.name} by {', '.join(given)}.",
+        data=[
+            Dataset("read for words or layers", name)
+            for name in dict.fromkeys(path.name for path in (*plan.trim, *plan.texts))
+        ],
+        facts={
+            **{name: describe_value(value) for name, value in given.items()},
+            "initial, seed": f"{plan.initial}, {plan.seed}",
+            "weights": f"{before.total:,} before, {after.total:,} after",
+        },
+        tags=("compression",),
+    )
 
 
 def forecast(config: Any, plan: Plan) -> tuple[Sizes, Sizes]:

@@ -22,7 +22,7 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.study.bias import BiasFigures, measure_ranking_bias
 from metasearch.io import atomic_write
 from metasearch.io.output import claim, whole
-from metasearch.pipelines.cards import neutral_card
+from metasearch.pipelines.cards import Dataset, Scores, describe_task, find_base, make_card
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import Row
 from metasearch.pipelines.scorer import Scorer, with_lengths
@@ -148,7 +148,7 @@ def neutralise_encoder(
     effect = {"directions": len(neutral.directions), "texts": counts, "bias": bias, "rank_correlation": correlation}
     effect["results"] = [*rows, *more]
     said = {"directions removed": str(len(neutral.directions)), "texts in the estimate": str(sum(counts.values()))}
-    card = neutral_card(encoder, said, counts, [*rows, *more], tasks, describe_effect(effect))
+    card = _card(encoder, said, counts, [*rows, *more], tasks, describe_effect(effect))
     with whole(folder) as partial:
         encoder.write(partial)
         atomic_write(partial / CARD, card)
@@ -181,3 +181,30 @@ def _scores(
         if found.questions.ranking:
             ranked[benchmark.task.name] = measure_ranking_bias(found.questions.ranking)
     return rows, ranked
+
+
+def _card(
+    encoder: Encoder, facts: Mapping[str, str], counts: Mapping[str, int], rows: Sequence[Row],
+    tasks: Sequence[Benchmark], shown: str,
+) -> str:  # fmt: skip
+    """Return the card for an encoder of `metasearch neutralise`.
+
+    `counts` has the number of texts in the estimate by language, `rows` scores `before` and `after` on `tasks`, and
+    `shown` their tables.
+    """
+    source = find_base("base", encoder.name)
+    data = [Dataset("estimated from", "texts", f"{count} texts in {language}") for language, count in counts.items()]
+    return make_card(
+        encoder,
+        (source,),
+        [],
+        command="neutralise",
+        title=f"{source.short} without the language in its vectors",
+        summary=f"The sentence encoder {source.name} with a linear module at its end, made by metasearch. The module "
+        "removes language identity from the vectors, so that a search prefers no answer for its language.",
+        data=[*data, *(describe_task("scored on", each.task, rows) for each in tasks)],
+        languages=tuple(counts),
+        scores=Scores(rows, "after", "before", shown) if rows else None,
+        facts=facts,
+        tags=("language-neutral",),
+    )

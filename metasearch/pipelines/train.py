@@ -11,16 +11,18 @@ from metasearch.config.task import resolve
 from metasearch.data.benchmark import Benchmark, build
 from metasearch.data.folds import hold_out
 from metasearch.data.records import Data
+from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import ProjectedEncoder, append, require_none
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import DataError
 from metasearch.io import atomic_write
 from metasearch.pipelines import factory
-from metasearch.pipelines.cards import write_training_card
+from metasearch.pipelines.cards import Scores, describe_task, find_base, make_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.neutral import log_projection, neutralise, train_map
+from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import ENCODER, Row, Run, RunResult, require_disk_space
 from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer
@@ -105,7 +107,7 @@ class TrainRun(Run[RunConfig]):
         if benchmark.translations:
             described["translations"] = str(benchmark.translations)
         described["outer steps"] = f"{outcome.steps} ({outcome.ended})"
-        write_training_card(files, self.config, encoder, described)
+        atomic_write(files.model / CARD, _card(files, self.config, encoder, described))
         cost = used(self.seconds, encoder.device) | {"steps": outcome.steps}
         cost |= _describe_translations(benchmark) | _mean_kd_share(files)
         described["time"] = f"{cost['seconds']:.0f} s since the start or the last resume, evaluation included"
@@ -187,7 +189,7 @@ def _mean_kd_share(files: RunFolder) -> Row:
     return {"kd_share": sum(shares) / len(shares)} if shares else {}
 
 
-# The report.
+# The report and the card.
 
 
 def report(rows: Sequence[Row], recipe: Recipe, benchmark: Benchmark, facts: Mapping[str, str]) -> str:
@@ -218,3 +220,31 @@ def monitored(rows: Sequence[Row], monitor: str) -> dict[tuple[str, str], float]
         if (row["measure"], row["language"]) == (monitor, MEAN):
             means.setdefault((row["learner"], row["split"]), row["value"])
     return means
+
+
+def _card(files: RunFolder, config: RunConfig, encoder: Encoder, facts: Mapping[str, str]) -> str:
+    """Return the trained model's card with facts of its run, after its scores are in the results."""
+    rows, recipe, label = files.results(), config.recipe, config.recipe.delivers
+    base = find_base("base", config.encoder.name, next((str(row["weights"]) for row in rows if "weights" in row), ""))
+    task = config.data.task
+    languages = tuple(task.languages)
+    if recipe.translate and task.translate:
+        languages = (*languages, *sorted(task.trained_languages - set(languages)))
+    limits = [f"One seed ({config.seed}) and one fold ({config.data.fold}): another training may gain less, or lose."]
+    if any(row.get("seeded") for row in rows):
+        limits.insert(0, "Its weights began as random numbers: it is for trials, and useless for search.")
+    return make_card(
+        encoder,
+        (base,),
+        limits,
+        command="train",
+        recipe=recipe,
+        facts=facts,
+        title=f"{label} on {task.name}",
+        summary=f"A sentence encoder for search across {len(languages)} languages, trained by metasearch: {label} from "
+        f"{base.name}, in mode {config.mode}, on {task.name} ({task.description.rstrip('.')}).",
+        data=(describe_task("trained and scored on", task, rows),),
+        languages=languages,
+        scores=Scores(rows, label, ZERO_SHOT),
+        tags=("meta-learning",),
+    )

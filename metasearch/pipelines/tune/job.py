@@ -29,14 +29,14 @@ from metasearch.errors import DataError, Interrupted, quoted
 from metasearch.evaluation.report.formats import duration
 from metasearch.io import atomic_write
 from metasearch.pipelines.alignment import align
-from metasearch.pipelines.cards import find_base, tuned_card
+from metasearch.pipelines.cards import find_base
 from metasearch.pipelines.neutral import vectors_of
 from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import ENCODER, Row, Run, require_disk_space, stopped
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan
-from metasearch.pipelines.tune.report import OPTIONS, build_report
+from metasearch.pipelines.tune.report import OPTIONS, build_card, build_report
 from metasearch.pipelines.tune.steps import Step, list_steps
 from metasearch.pipelines.tune.table import Table, results_path
 from metasearch.pipelines.tune.training import ALIGNMENT, cost
@@ -138,7 +138,7 @@ class TuneRun(Run[TuneConfig]):
         facts |= {"seed": str(self.config.seed), "versions": describe_versions(versions())}
         texts = build_report(sentences, facts, choice, self.notes)
         source = find_base("base", self.config.encoder.name, self.encoder.origin)
-        atomic_write(files.model / CARD, tuned_card(encoder, source, result, languages, facts))
+        atomic_write(files.model / CARD, build_card(encoder, source, result, languages, facts))
         atomic_write(files.path / "report.html", texts["report.html"])
         files.finish(texts["report.md"], used(self.seconds, encoder.device))
 
