@@ -64,12 +64,8 @@ class ExportResult:
         lines = [f"size: {self.size / 1e6:.2f} MB", f"model: {self.folder}"]
         if self.difference is not None:
             lines.insert(0, f"largest difference to the encoder, in float32: {self.difference:.1e}")
-        return "\n\n".join([*([tables(self.rows)] if self.rows else []), "\n".join(lines)])
-
-
-def tables(rows: Sequence[Row]) -> str:
-    """Return scores in Markdown."""
-    return f"{rows[0]['task']}:\n\n{by_language(rows, _SPLIT)}"
+        scores = [f"{self.rows[0]['task']}:", by_language(self.rows, _SPLIT)] if self.rows else []
+        return "\n\n".join([*scores, "\n".join(lines)])
 
 
 def export(
