@@ -66,7 +66,7 @@ def push(model: Path, name: str, yes: bool, as_json: bool, **asked: Any) -> None
     """
     from metasearch.pipelines import publish as hub
 
-    planned = hub.plan(model, name, **asked)
+    planned = hub.plan_push(model, name, **asked)
     if not as_json:
         click.echo(planned.shown())
     if planned.skipped:

@@ -221,7 +221,7 @@ def _nested(values: Mapping[str, Any]) -> yaml.Tree:
     for key, branch in values.items():
         for part in reversed(key.split(".")):
             branch = {part: branch}
-        tree = yaml.merge(tree, branch)
+        tree = yaml.overlay(tree, branch)
     return tree
 
 

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from metasearch.config.roles import Role
-from metasearch.config.task import Kind
+from metasearch.config.task import TaskKind
 from metasearch.errors import DataError
 from metasearch.io import fingerprint_of
 
@@ -174,7 +174,7 @@ class RetrievalData:
     ignore_identical_ids: bool = False
     notes: tuple[str, ...] = ()
 
-    kind: ClassVar[Kind] = "retrieval"
+    kind: ClassVar[TaskKind] = "retrieval"
 
     @classmethod
     def from_rows(
@@ -301,7 +301,7 @@ class SimilarityData:
     given: Mapping[str, str] = field(default_factory=dict)
     translated: str = ""
 
-    kind: ClassVar[Kind] = "similarity"
+    kind: ClassVar[TaskKind] = "similarity"
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -352,7 +352,7 @@ class TranslationData:
     named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
 
-    kind: ClassVar[Kind] = "translation"
+    kind: ClassVar[TaskKind] = "translation"
 
     @cached_property
     def by_language(self) -> dict[str, tuple[Translation, ...]]:

@@ -9,7 +9,7 @@ from metasearch.compress.merging import merge, merged, thin, thinned
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
 from metasearch.compress.student import make_static, make_student
 from metasearch.compress.trimming import trim
-from metasearch.config.compress import Plan
+from metasearch.config.compress import CompressSettings
 from metasearch.data.texts import read_texts
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
@@ -24,7 +24,7 @@ from metasearch.pipelines.publish import CARD
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
-def compress(encoder: Encoder, plan: Plan, folder: Path | None) -> tuple[Sizes, Sizes]:
+def compress(encoder: Encoder, plan: CompressSettings, folder: Path | None) -> tuple[Sizes, Sizes]:
     """Write the student of an encoder to a folder, if one is given; return the sizes before and after."""
     plan.check(writes=folder is not None)
     if folder is not None:
@@ -44,7 +44,7 @@ def compress(encoder: Encoder, plan: Plan, folder: Path | None) -> tuple[Sizes, 
     return before, after
 
 
-def _make_student(student: Encoder, plan: Plan) -> Encoder:
+def _make_student(student: Encoder, plan: CompressSettings) -> Encoder:
     # Words first: layers are fitted on the tokens that the student has.
     if plan.trim:
         student = trim(student, read_texts(plan.trim), plan.vocabulary)
@@ -61,7 +61,7 @@ def _make_student(student: Encoder, plan: Plan) -> Encoder:
     return student
 
 
-def _card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) -> str:
+def _card(student: Encoder, base: str, plan: CompressSettings, before: Sizes, after: Sizes) -> str:
     """Return the card for a student of `metasearch compress`; `base` is the encoder as given."""
     given = {name.replace("_", "-"): value for name, value in plan if value not in (None, ())}
     del given["seed"], given["initial"]
@@ -86,7 +86,7 @@ def _card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) 
     )
 
 
-def forecast(config: Any, plan: Plan) -> tuple[Sizes, Sizes]:
+def forecast(config: Any, plan: CompressSettings) -> tuple[Sizes, Sizes]:
     """Return the sizes before and after from a configuration alone."""
     plan.check(writes=False)
     if plan.trim or plan.static is not None:
@@ -98,7 +98,7 @@ def forecast(config: Any, plan: Plan) -> tuple[Sizes, Sizes]:
     return config_sizes(config), config_sizes(slim)
 
 
-def _slimmed(config: Any, plan: Plan) -> Any:
+def _slimmed(config: Any, plan: CompressSettings) -> Any:
     """Return a configuration with the layers and neurons of a plan; `ConfigError` where there are fewer."""
     if plan.layers is not None:
         config = thinned(config, plan.layers)

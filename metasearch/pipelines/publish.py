@@ -95,7 +95,7 @@ def require_identifier(licence: str) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PushPlan:
     """A model, and where it is to be published; `sizes` has the bytes of each file to send, by its path."""
 
     folder: Path
@@ -143,7 +143,7 @@ class PushResult:
     others: tuple[str, ...]
 
 
-def plan(folder: Path, name: str, private: bool = False, revision: str = MAIN) -> Plan:
+def plan_push(folder: Path, name: str, private: bool = False, revision: str = MAIN) -> PushPlan:
     """Return what would be sent where, after checking the model; uses no network.
 
     `folder` is a model or a run with one.
@@ -157,12 +157,12 @@ def plan(folder: Path, name: str, private: bool = False, revision: str = MAIN) -
     _require_model(model, sent)
     sizes = {each: (model / each).stat().st_size for each in sent}
     card, skipped = model / CARD, tuple(each for each in names if each not in sizes)
-    return Plan(
+    return PushPlan(
         model, sizes, skipped, name, private, revision, constants.ENDPOINT, read_title(card), read_licence(card)
     )
 
 
-def push(plan: Plan) -> PushResult:
+def push(plan: PushPlan) -> PushResult:
     """Publish a model as planned; the token comes from `HF_TOKEN` or `hf auth login`, the hub from `HF_ENDPOINT`."""
     token = get_token()
     if token is None:
@@ -173,7 +173,7 @@ def push(plan: Plan) -> PushResult:
         return _push(HfApi(endpoint=plan.endpoint, token=token), plan)
 
 
-def _push(api: HfApi, plan: Plan) -> PushResult:
+def _push(api: HfApi, plan: PushPlan) -> PushResult:
     try:
         load_card(plan.folder / CARD).validate()
     except ValueError as error:
@@ -205,7 +205,7 @@ def _push(api: HfApi, plan: Plan) -> PushResult:
 
 
 @contextmanager
-def _one_line_errors(plan: Plan, token: str) -> Iterator[None]:
+def _one_line_errors(plan: PushPlan, token: str) -> Iterator[None]:
     """Turn errors of the network and the hub into one line each, without the token."""
     try:
         yield
@@ -227,7 +227,7 @@ def _one_line_errors(plan: Plan, token: str) -> Iterator[None]:
         raise HubError(" ".join(f"{text}. {_AGAIN}".replace(token, "***").split())) from None
 
 
-def _refusal(error: HfHubHTTPError, plan: Plan) -> str:
+def _refusal(error: HfHubHTTPError, plan: PushPlan) -> str:
     code = error.response.status_code
     said = f" (it says: {error.server_message})" if error.server_message else ""
     known = {

@@ -19,11 +19,10 @@ from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import unanswered
 from metasearch.io import cached, sha256_of_bytes
-from metasearch.pipelines.run import Row
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
-from metasearch.runs.rows import MEAN
+from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.versions import processor, versions
 from metasearch.training.hardware import warn_if_bf16_is_slow
 

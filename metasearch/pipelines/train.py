@@ -21,15 +21,15 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.cards import Scores, describe_task, find_base, make_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
-from metasearch.pipelines.neutral import log_projection, neutralise, train_map
+from metasearch.pipelines.neutral import log_projection, neutralise, train_projection
 from metasearch.pipelines.publish import CARD
-from metasearch.pipelines.run import ENCODER, Row, Run, RunResult, require_disk_space
+from metasearch.pipelines.run import ENCODER, Run, RunResult, require_disk_space
 from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.callbacks import SILENT, Callback, CallbackGroup, OpenCallback, RunLog
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language, fact_table
-from metasearch.runs.rows import MEAN
+from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.runs.versions import describe
 from metasearch.training.checkpoint import CheckpointStore
@@ -96,7 +96,7 @@ class TrainRun(Run[RunConfig]):
         files.save_model(encoder.save, encoder.size)
         if outcome.reason == "interrupted":
             unfitted = recipe.neutralise and recipe.neutralise.when == "after"
-            what = "model (before its map is fitted)" if unfitted else "model"
+            what = "model (before its projection is fitted)" if unfitted else "model"
             self.stop(f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
         # The last dev score has the vectors of the best weights if these are the last ones, and in float32.
         latest = outcome.best_step == outcome.steps and self.config.compute.precision == "fp32"
@@ -164,7 +164,7 @@ class TrainRun(Run[RunConfig]):
         self._add_scores(recipe.learner, facts, callback, trained.part)
         stage = recipe.neutralise
         if stage and stage.when == "after":
-            neutral = train_map(encoder, benchmark, stage, callback, trained.part("train"))
+            neutral = train_projection(encoder, benchmark, stage, callback, trained.part("train"))
             log_projection(neutral, benchmark, stage)
             self._add_scores(
                 recipe.delivers, facts, callback, lambda part: ProjectedEncoder(trained.part(part), neutral)

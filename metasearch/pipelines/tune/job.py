@@ -16,7 +16,7 @@ from typing import Any
 
 from metasearch.config.index import IndexSettings
 from metasearch.config.languages import UNKNOWN
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.unlabelled import read_unlabelled
@@ -32,7 +32,7 @@ from metasearch.pipelines.alignment import align
 from metasearch.pipelines.cards import find_base
 from metasearch.pipelines.neutral import vectors_of
 from metasearch.pipelines.publish import CARD
-from metasearch.pipelines.run import ENCODER, Row, Run, require_disk_space, stopped
+from metasearch.pipelines.run import ENCODER, Run, require_disk_space, stopped
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan
@@ -44,6 +44,7 @@ from metasearch.pipelines.tune.workshop import Workshop
 from metasearch.retrieval.indexes import index_documents
 from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback, OpenCallback, PrefixedProgress
+from metasearch.runs.rows import Row
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.runs.versions import describe_versions, versions
 from metasearch.training.hardware import used
@@ -198,7 +199,7 @@ class TuneRun(Run[TuneConfig]):
         if not is_neutral(self.encoder):
             done = "The base encoder is kept: the texts are too few for a projection."
             if languages := self.labels.projectable():
-                texts = tagged_of(data, NeutralSettings().texts, languages)
+                texts = tagged_of(data, ProjectionSettings().texts, languages)
                 append(self.encoder, estimate(vectors_of(self.encoder, texts, callback)))
                 done = "Language bias was removed from the base encoder, which needs no labels."
         least = f"at least {LEAST_LABELS} in {2 * LEAST_FOLDS} groups"
