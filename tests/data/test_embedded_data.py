@@ -7,7 +7,7 @@ import pytest
 from metasearch.config import registry
 from metasearch.config.library import Library, shipped
 from metasearch.data.locate import locate
-from metasearch.data.readers import csv, jsonl
+from metasearch.data.readers import jsonl
 
 LANGUAGES = ("ar", "de", "el", "hi", "ru", "th", "tr", "en")
 SIX_PAIRS = ("ar-ar", "ar-en", "es-es", "es-en", "en-en", "tr-en")
@@ -34,7 +34,7 @@ def demo():
 @pytest.fixture(scope="module")
 def demo_sts():
     """Return the similarity benchmark."""
-    return csv.read(shipped() / "demo-sts", Library().task("demo-sts"))
+    return jsonl.read_CSV(shipped() / "demo-sts", Library().task("demo-sts"))
 
 
 @pytest.mark.parametrize("name", ["demo", "demo-sts"])

@@ -119,10 +119,11 @@ class IndexWriter(LocalStore):
             self._add(vectors[part], [passages[i] for i in part.tolist()], keys[part])
         return len(new)
 
-    def finish(self, files: Sequence[FilePlaces]) -> LocalStore:
+    def finish(self, files: Sequence[FilePlaces], unknown: Mapping[str, str] | None = None) -> LocalStore:
         """Set the index's documents, in the order in which hits of equal scores come; delete all other passages.
 
-        Return the index as readers see it from now on; nothing more can be written. `RunFolderError` if it cannot be
+        `unknown` are languages that the encoder hardly knows, with the reasons; by default those of before. Return the
+        index as readers see it from now on; nothing more can be written. `RunFolderError` if it cannot be
         written; the index stays as it was.
         """
         keys = np.concatenate([np.zeros((0, KEY_BYTES), np.uint8), *(each.keys for each in files)])
@@ -133,6 +134,7 @@ class IndexWriter(LocalStore):
         content = hashlib.sha256(keys.tobytes())
         content.update(json.dumps([[*vars(each.file).values(), each.lines.tolist()] for each in files]).encode())
         state = {**self.state, "files": len(files), "contents": content.hexdigest()}
+        state |= {} if unknown is None else {"unknown": dict(unknown)}
         blocks = dict(self._blocks)
         with self._database.transaction():
             self._database.delete("file", range(len(files), self.state["files"] or 0))

@@ -18,6 +18,7 @@ from metasearch.data.documents.languages import disagreements
 from metasearch.data.documents.passage import Notes, Passage, Problem
 from metasearch.data.documents.read import Source, passages, sources
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
 from metasearch.retrieval.index.writer import IndexWriter, writing
@@ -96,14 +97,16 @@ def update(
     with writing(folder, kind) as store:
         store.verify()
         before = store.files
-        sampled = SAMPLE if settings.neutral and not store.arrays else 0
+        sampled = SAMPLE if settings.neutral and not store.arrays else TEXTS
         found = plan(store, documents, cut, unreadable, sampled, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
+        read = ((tag, text) for tag, drawn in found.sample.items() for _, text in drawn)
+        reasons = {**store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
         if settings.neutral:
             _keep_map(store, encoder, found, callback)
         _encode(store, encoder, found, cut, callback)
-        done = store.finish(found.files)
+        done = store.finish(found.files, unknown={tag: reason for tag, reason in reasons.items() if reason})
         passages, languages = done.places, done.languages
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
@@ -155,7 +158,7 @@ class Plan:
     new: set[bytes] = field(default_factory=set)
     """Keys of all passages that have no vector."""
     sample: Sample = field(default_factory=dict)
-    """Passages of each language for the estimate of the projection; empty without one."""
+    """Passages of each language, for the estimate of the projection and of the languages that the encoder knows."""
     languages: Counter[str] = field(default_factory=Counter)
     """Passages of the changed files by language."""
     counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
