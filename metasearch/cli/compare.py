@@ -1,7 +1,6 @@
 """`metasearch compare` and `metasearch report`: differences from a baseline."""
 
 import json
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from metasearch.evaluation.study.arms import Arm
     from metasearch.evaluation.study.study import Study
 
-log = logging.getLogger(__name__)
-
 FORMATS = ("markdown", "latex", "csv", "json")
 
 _compared = _options.options_group(
@@ -30,11 +27,9 @@ _compared = _options.options_group(
         "--confidence", "level", type=float, default=0.95, show_default=True,
         help="Confidence level of intervals; α of tests is 1 - confidence.",
     ),
-    click.option("--resamples", type=int, hidden=True),
     _options.data,
     _options.include,
     _options.fold_seed,
-    click.option("--seed", type=int, hidden=True),
     click.option("--allow-mixed-versions", "any_version", is_flag=True, help="Allow runs of different versions."),
 )  # fmt: skip
 
@@ -135,8 +130,6 @@ def _read(paths: Sequence[Path], compared: dict[str, Any]) -> "tuple[Study, Arm 
     from metasearch.evaluation.study.read import read_study
 
     check(compared["level"])  # reading takes longer
-    if (compared.pop("resamples"), compared.pop("seed")) != (None, None):
-        log.warning("--resamples and --seed have no effect: no interval is resampled")
     task, any_version, baseline = (compared.pop(name) for name in ("task", "any_version", "baseline"))
     where = {name: compared.pop(name) for name in ("data", "include", "fold_seed")}
     data = DataConfig(task=task, **where) if task and any(path.is_file() for path in paths) else None
