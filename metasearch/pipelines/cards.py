@@ -22,7 +22,7 @@ from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import is_path
 from metasearch.errors import MetasearchError
-from metasearch.pipelines.publish import CARD, UNKNOWN, read_licence, read_title
+from metasearch.pipelines.card_file import CARD, UNKNOWN, read_licence, read_title
 from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, fact_table, markdown
 from metasearch.runs.rows import MEAN, STAGE, Row
 from metasearch.runs.versions import LOCAL, describe_versions, versions

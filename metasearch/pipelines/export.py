@@ -20,8 +20,8 @@ from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress
 from metasearch.io.output import claim, whole
+from metasearch.pipelines.card_file import CARD
 from metasearch.pipelines.cards import SERVERS, Scores, describe_task, describe_value, find_base, make_card
-from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.scorer import Scorable, Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language

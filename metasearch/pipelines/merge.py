@@ -22,8 +22,8 @@ from metasearch.encoders.prompts import written_out
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.io import atomic_write
 from metasearch.io.output import claim, whole
+from metasearch.pipelines.card_file import CARD
 from metasearch.pipelines.cards import find_base, make_card
-from metasearch.pipelines.publish import CARD
 from metasearch.runs.markdown import markdown
 
 State = Mapping[str, Tensor]

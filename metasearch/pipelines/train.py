@@ -18,11 +18,11 @@ from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import DataError
 from metasearch.io import atomic_write
 from metasearch.pipelines import factory
+from metasearch.pipelines.card_file import CARD
 from metasearch.pipelines.cards import Scores, describe_task, find_base, make_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.neutral import log_projection, neutralise, train_projection
-from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import ENCODER, Run, RunResult, require_disk_space
 from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer

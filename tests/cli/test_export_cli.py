@@ -69,17 +69,13 @@ for folder in sys.argv[1:]:
 
 @needs_onnx
 @pytest.mark.slow
-def test_every_form_has_a_card_whose_example_runs_and_can_be_pushed_whole(tmp_path, monkeypatch):
+def test_every_form_has_a_card_whose_example_runs(tmp_path, monkeypatch):
     for form, (flags, library) in FORMS.items():
         folder = tmp_path / form
         metasearch("export", "tiny", *flags, "-o", folder)
         card = ModelCard.load(folder / "README.md")
         assert card.data.library_name == library
         assert ("base `tiny`: apache-2.0" in card.text, str(tmp_path) in card.text) == (True, False)
-        plan = json.loads(metasearch("push", folder, "me/model", "--json").stdout)["plan"]
-        files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-        assert {each["name"] for each in plan["files"]} == files
-        assert plan["skipped"] == []
         (example,) = re.findall(r"^```python\n(.*?)^```$", card.text, flags=re.S | re.M)
         (folder / "example.py").write_text(example, encoding="utf-8")
     # One process, since torch takes seconds to import; each example but the last runs without metasearch.

@@ -31,9 +31,9 @@ from metasearch.errors import DataError, Interrupted, quoted
 from metasearch.evaluation.report.formats import duration
 from metasearch.io import atomic_write
 from metasearch.pipelines.alignment import align
+from metasearch.pipelines.card_file import CARD
 from metasearch.pipelines.cards import find_base
 from metasearch.pipelines.neutral import vectors_of
-from metasearch.pipelines.publish import CARD
 from metasearch.pipelines.run import ENCODER, Run, require_disk_space, stopped
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
