@@ -17,7 +17,7 @@ from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.io import atomic_write
-from metasearch.io.output import claim, whole
+from metasearch.io.output import whole
 from metasearch.pipelines.card_file import CARD
 from metasearch.pipelines.cards import Dataset, describe_value, find_base, make_card
 
@@ -26,9 +26,6 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 def compress(encoder: Encoder, plan: CompressSettings, folder: Path | None) -> tuple[Sizes, Sizes]:
     """Write the student of an encoder to a folder, if one is given; return the sizes before and after."""
-    plan.check(writes=folder is not None)
-    if folder is not None:
-        claim(folder)
     if plan.static is None:
         # An option that does not fit the configuration is an error before any work.
         config = _slimmed(transformer_of(encoder.model).config, plan)
@@ -88,7 +85,6 @@ def _card(student: Encoder, base: str, plan: CompressSettings, before: Sizes, af
 
 def forecast(config: Any, plan: CompressSettings) -> tuple[Sizes, Sizes]:
     """Return the sizes before and after from a configuration alone."""
-    plan.check(writes=False)
     if plan.trim or plan.static is not None:
         flag = "--trim-vocab" if plan.trim else "--static"
         raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is only a configuration")

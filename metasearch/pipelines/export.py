@@ -19,7 +19,7 @@ from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress
-from metasearch.io.output import claim, whole
+from metasearch.io.output import whole
 from metasearch.pipelines.card_file import CARD
 from metasearch.pipelines.cards import SERVERS, Scores, describe_task, describe_value, find_base, make_card
 from metasearch.pipelines.scorer import Scorable, Scorer, with_lengths
@@ -72,8 +72,6 @@ def export(
     encoder: Encoder, form: Form, folder: Path, benchmark: Benchmark | None = None, callback: Callback = SILENT
 ) -> ExportResult:
     """Write an encoder to a folder in another form, and score it on the test part of a benchmark before and after."""
-    form.check(scored=benchmark is not None)
-    claim(folder)
     changed = _changed(encoder, form, callback)
     if not form.onnx and is_neutral(changed):
         log.warning("%s: %s", encoder.name, SERVERS)
