@@ -1,6 +1,7 @@
 """Reading parallel corpora: the names and formats of files, what is chosen of them, and what is dropped."""
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -103,18 +104,6 @@ def test_languages_and_corpora_can_be_chosen_and_the_pivot_can_be_another_one(tm
     assert pairs_of(read(tmp_path / "A-en-fr.tsv", pivot="fr")) == [("un", "one")]
 
 
-def test_dev_and_test_files_are_read_only_when_they_are_named(tmp_path):
-    tsv(tmp_path / "TED2020-en-de-train.tsv", ONE_TWO)
-    dev = tsv(tmp_path / "TED2020-en-de-dev.tsv", [("three", "drei")])
-    readme = put(tmp_path / "README", ["about"])
-    other = put(tmp_path / "en-de.", ["one\teins"])
-    corpus = read(tmp_path)
-    assert pairs_of(corpus) == ONE_TWO
-    assert corpus.report.ignored == (str(readme), str(dev), str(other))
-    assert corpus.report.describe() == "2 lines read, 2 kept; skipped: README, TED2020-en-de-dev.tsv, en-de."
-    assert pairs_of(read(dev)) == [("three", "drei")]
-
-
 HELD_OUT = st.sampled_from(
     [
         "valid", "validation", "val", "dev", "devel", "development", "dev-test", "devtest", "test", "tests", "testset",
@@ -165,14 +154,13 @@ def test_a_word_that_only_begins_like_a_split_is_none(name):
 @pytest.mark.parametrize("end", ["tsv", "de"])
 def test_of_a_folder_only_train_is_read_and_one_line_counts_the_other_splits(tmp_path, caplog, end):
     for split in ("train", "valid", "test"):
-        for side in (end,) if end == "tsv" else ("de", "en"):
-            put(
-                tmp_path / f"{split}.de-en.{side}",
-                [f"{split} eins\t{split} one"] if side == "tsv" else [f"{split} {side}"],
-            )
+        if end == "tsv":
+            tsv(tmp_path / f"{split}.de-en.tsv", [(f"{split} eins", f"{split} one")])
+        else:
+            moses(tmp_path, f"{split}.de-en", [(f"{split} one", f"{split} eins")])
     put(tmp_path / "memory.tmx", ["<tmx/>"])
     corpus = read(tmp_path)
-    assert {pair.source.split()[0] for pair in corpus} == {"train"}
+    assert pairs_of(corpus) == [("train one", "train eins")]
     held, other = (record.getMessage() for record in caplog.records)
     count = 2 * (1 if end == "tsv" else 2)
     assert held.startswith(f"skipped as dev, validation or test split: {count} files, {tmp_path / 'test.de-en'}")
@@ -180,6 +168,9 @@ def test_of_a_folder_only_train_is_read_and_one_line_counts_the_other_splits(tmp
         f"skipped, not named as parallel text: 1 files, {tmp_path / 'memory.tmx'}; .tmx files are not read: save their "
         "translations as TSV, such as en-de.tsv"
     )
+    assert len(corpus.report.ignored) == count + 1
+    assert corpus.report.describe().startswith(f"1 lines read, 1 kept; skipped: memory.tmx, test.de-en.{end}, ")
+    assert pairs_of(read(tmp_path / f"test.de-en.{end}")) == [("test one", "test eins")]
 
 
 def test_a_named_folder_may_be_called_like_a_split(tmp_path):
@@ -349,6 +340,9 @@ def test_a_table_has_a_column_a_language_or_one_of_both_or_names_of_the_hub(tmp_
         (tmp_path / f"{i}").mkdir()
         table(tmp_path / f"{i}" / name, **columns)
         assert pairs_of(read(tmp_path / f"{i}")) == ONE_TWO
+    assert pairs_of(read(put(tmp_path / "en-de.csv", ["en,de", "one,eins", "two,zwei"]))) == ONE_TWO
+    lines = [json.dumps({"de": target, "en": source}) for source, target in ONE_TWO]
+    assert pairs_of(read(put(tmp_path / "en-de.jsonl", lines))) == ONE_TWO
     both = [{"en": e, "de": d} for e, d in ONE_TWO]
     table(tmp_path / "0" / "de-en.parquet", id=["a", "b", "c"], translation=[*both, None])
     corpus = read(tmp_path / "0")

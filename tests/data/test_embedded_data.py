@@ -19,11 +19,6 @@ def rows(language):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def sentences(language):
-    """Return all sentences of a language."""
-    return [sentence for row in rows(language) for sentence in row["sentences"]]
-
-
 @pytest.fixture(scope="module")
 def demo():
     """Return the retrieval benchmark in all eight languages."""

@@ -1,6 +1,5 @@
 """metasearch prepare: the pairs are those of the files, every line is counted, and `datasets` opens the result."""
 
-import gzip
 import json
 from collections import Counter
 
@@ -106,22 +105,6 @@ def test_any_lines_are_read_as_in_memory(tmp_path_factory, lines):
         (folder / "files").mkdir(exist_ok=True)
         (folder / "files" / f"en-{code}.tsv").write_bytes(b"".join(line + b"\n" for line in [*own, b"whole\tganz"]))
     check_as_in_memory(folder / "files", folder / "prepared")
-
-
-def test_all_forms_of_a_corpus_give_the_same_pairs(tmp_path):
-    content = b"one\teins\ntwo\tzwei\n"
-    forms = {
-        "en-de.tsv": content,
-        "en-de.tsv.gz": gzip.compress(content),
-        "en-de.jsonl": b'{"de": "eins", "en": "one"}\n{"de": "zwei", "en": "two"}\n',
-        "en-de.csv": b"en,de\none,eins\ntwo,zwei\n",
-    }
-    for i, (name, data) in enumerate(forms.items()):
-        (tmp_path / f"{i}").mkdir()
-        (tmp_path / f"{i}" / name).write_bytes(data)
-        prepared([tmp_path / f"{i}"], tmp_path / f"prepared-{i}")
-    found = [[(p.source, p.target, p.languages) for p in read(tmp_path / f"prepared-{i}")] for i in range(len(forms))]
-    assert found == [[("one", "eins", ("en", "de")), ("two", "zwei", ("en", "de"))]] * len(forms)
 
 
 def test_a_pair_that_another_file_had_is_dropped_where_that_is_asked_for(tmp_path):

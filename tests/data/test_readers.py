@@ -214,12 +214,6 @@ def test_languages_with_a_region_or_script_are_canonical_in_records_and_file_nam
     assert data.answers["1"].keys() == {"pt-BR", "sr-Latn"}
 
 
-def test_xquad_r_shows_the_encoder_the_sentence_and_its_paragraph_without_separator():
-    nile = candidates(read("xquad-r"), "ar")[-1]
-    first, second = "النيل يجري نحو الشمال.", "يصب في البحر المتوسط."
-    assert nile == Candidate("ar_3_1", "ar", second + first + " " + second, "Nile", (), second)
-
-
 def test_xquad_r_articles_whose_titles_are_translated_are_one(tmp_path):
     """Folds are cut between articles: no question is to be trained on in one language and tested in another."""
     place = copy("xquad-r", tmp_path)

@@ -40,13 +40,8 @@ _BUCKET = 2**20
 """Hashes that are compared at a time, about."""
 _MANY = 0.05
 """Share of the lines above which a line says that detection among all languages dropped them."""
-
-
 Progress = Callable[[str, int, int], None]
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    pass
+"""Called with what is counted, the count, and the total, 0 if it is unknown."""
 
 
 def prepare_corpus(
@@ -57,7 +52,7 @@ def prepare_corpus(
     detect: Sequence[str] = (),
     exclude: Sequence[TestSet] = (),
     processes: int = 1,
-    progress: Progress = _silent,
+    progress: Progress = lambda what, done, total: None,
 ) -> dict[str, Any]:
     """Prepare a parallel corpus for `metasearch distill --corpus`; return the content of its `report.json`.
 
@@ -69,7 +64,7 @@ def prepare_corpus(
         detect: drop pairs with a side in another language, detected among these; `("all",)` among all.
         exclude: test sets whose texts are dropped; `metasearch.data.overlap` makes them of tasks and files.
         processes: number of processes; the result has the same bits for any number.
-        progress: called with what is counted, such as `lines read`, the count, and the total or 0.
+        progress: called with `lines read` and `pairs written`.
 
     Raises:
         ConfigError: a name or a setting is wrong, or pyarrow is not installed.
