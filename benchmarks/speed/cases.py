@@ -16,7 +16,7 @@ from benchmarks.speed.shapes import SCALES, Setting, encoder_of, learn_tokenizer
 from benchmarks.speed.students import SCALES as STUDENTS
 from benchmarks.speed.students import large_student, read_pairs
 from metasearch.config.library import load_distillation
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder

@@ -7,14 +7,14 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result
-from metasearch.config.compress import Plan
+from metasearch.config.compress import CompressSettings
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
 
 
 @_options.command("compress")
 @click.argument("encoder", shell_complete=_options.complete("encoders"))
-@_options.settings(Plan)
+@_options.settings(CompressSettings)
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
 @_options.options_group(_options.device, _options.trust, _options.output("Folder of the student; new or empty."))
 @_options.as_json("the sizes")
@@ -41,7 +41,7 @@ def command(
 
     if sizes_only == (output is not None):
         raise ConfigError("pass either -o DIR for the student or --sizes-only")
-    asked = Plan.model_validate(_options.tree(Plan, plan))
+    asked = CompressSettings.model_validate(_options.tree(CompressSettings, plan))
     asked.check(writes=not sizes_only)
     if output is not None:
         claim(output)

@@ -62,7 +62,7 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
 
 def _check(task: "Task", config: EvaluateConfig, trec_run: Path | None) -> None:
     """Raise `ConfigError` for pools, prompts or rankings that do not exist for the task; any prompt may be removed."""
-    from metasearch.config.recipe import public_name
+    from metasearch.config.roles import public_name
     from metasearch.config.task import ROLES
 
     if task.kind != "retrieval" and tuple(config.pools) != RETRIEVAL_POOLS[:1]:

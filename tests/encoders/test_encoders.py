@@ -8,7 +8,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import BoW
 
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import minilm, tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import EncoderError

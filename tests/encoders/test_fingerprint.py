@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from helpers.backbones import CONFIGS, make
 from helpers.tokenizers import TOKENIZERS, around
 from metasearch.compress.student import make_static, make_student
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 

@@ -14,7 +14,7 @@ from metasearch.data.formats.given import list_texts
 from metasearch.data.labels import load_labels
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.cross_encoder import open_reranker
-from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder
+from metasearch.encoders.neutral import ProjectedEncoder, Projection
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.errors import DataError
 from metasearch.retrieval.index.base import Kind, passage_keys
@@ -62,7 +62,7 @@ def functions(encoder, tmp_path_factory):
         store.upsert(vectors, passages, keys := passage_keys(passages))
         store.finish(Made(vectors, passages, keys).files())
     searcher = Searcher(LocalStore.open(folder / "index"), encoder)
-    projected = ProjectedEncoder(encoder, NeutralMap(np.zeros(encoder.dimension()), vectors[:1], ("de", "en")))
+    projected = ProjectedEncoder(encoder, Projection(np.zeros(encoder.dimension()), vectors[:1], ("de", "en")))
     reranker = open_reranker(write_cross_encoder(folder / "reranker"), encoder.device)
     return {
         "encode": lambda texts: encoder.encode(texts, "question"),

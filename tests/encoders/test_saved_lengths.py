@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import POSITIONS, make
 from metasearch.compress.student import make_static
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.lengths import UNLIMITED, complete
 from metasearch.encoders.load import load_encoder

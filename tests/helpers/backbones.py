@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from metasearch.compress.student import make_student
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.compressed import describe
 from metasearch.encoders.encoder import Encoder

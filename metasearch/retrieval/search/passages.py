@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from metasearch.config.index import ALWAYS, PASSAGE_LENGTH, IndexSettings
 from metasearch.config.languages import UNKNOWN, normalise_tag
-from metasearch.config.postprocessing import LEAST
-from metasearch.config.recipe import Role
+from metasearch.config.projection import LEAST
+from metasearch.config.roles import Role
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder, estimate, require_none
+from metasearch.encoders.neutral import ProjectedEncoder, Projection, estimate, require_none
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.errors import ConfigError, DataError
 from metasearch.runs.callbacks import Callback
@@ -89,7 +89,7 @@ SAMPLE = 600
 log = logging.getLogger(__name__)
 
 
-def estimated(encoder: Encoder, sample: Sample, callback: Callback) -> NeutralMap:
+def estimated(encoder: Encoder, sample: Sample, callback: Callback) -> Projection:
     """Return the projection that removes the passages' languages from an encoder's vectors.
 
     Languages of fewer than 20 passages, and passages of unknown languages, have no part in it, which a line says.
@@ -113,18 +113,18 @@ def estimated(encoder: Encoder, sample: Sample, callback: Callback) -> NeutralMa
     return estimate(vectors)
 
 
-def to_arrays(neutral: NeutralMap) -> dict[str, NDArray[Any]]:
+def to_arrays(neutral: Projection) -> dict[str, NDArray[Any]]:
     """Return a map as the arrays that an index keeps."""
     languages = np.frombuffer(json.dumps(neutral.languages, ensure_ascii=False).encode(), np.uint8)
     return {"centre": neutral.centre, "directions": neutral.directions, "languages": languages}
 
 
-def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> NeutralMap | None:
+def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> Projection | None:
     """Return an index's stored projection; None if it is not neutral."""
     if not arrays:
         return None
     languages = json.loads(arrays["languages"].tobytes())
-    return NeutralMap(arrays["centre"], arrays["directions"], tuple(languages))
+    return Projection(arrays["centre"], arrays["directions"], tuple(languages))
 
 
 def project(encoder: Encoder, arrays: Mapping[str, NDArray[Any]]) -> TextEncoder:
@@ -133,7 +133,7 @@ def project(encoder: Encoder, arrays: Mapping[str, NDArray[Any]]) -> TextEncoder
     return encoder if neutral is None else ProjectedEncoder(encoder, neutral)
 
 
-def warn_of_outside(neutral: NeutralMap, languages: Mapping[str, int]) -> None:
+def warn_of_outside(neutral: Projection, languages: Mapping[str, int]) -> None:
     """Warn about new passages in languages without part in a projection."""
     inside = set(map(normalise_tag, neutral.languages))
     outside = {tag: count for tag, count in sorted(languages.items()) if tag not in inside}
