@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from metasearch.retrieval.index.database import ARRAYS, ROW, Block, Database, re
 from metasearch.retrieval.index.exact_search import Groups, Quantised, search_int8
 from metasearch.retrieval.index.expansion import expand_vectors
 from metasearch.retrieval.index.fields import Column
+from metasearch.retrieval.index.places import find_encoder, find_root
 from metasearch.runs.versions import cores
 
 _AT_ONCE = 4096
@@ -94,7 +95,7 @@ class LocalStore(Store):
         self.threads = threads or cores() or 1
         self._database = database
         self.state = state
-        self.kind = Kind(**state["kind"])
+        self.kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder))
         # An index may have tags of an earlier version, such as `iw`.
         self._tags = list(map(normalise_tag, state["languages"]))
         self.arrays: Mapping[str, NDArray[Any]] = {}
@@ -151,6 +152,16 @@ class LocalStore(Store):
         for tag, count in zip(self._tags, np.bincount(self._row_languages).tolist(), strict=False):
             counts[tag] += count
         return dict(sorted((+counts).items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def ranking(self) -> dict[str, Any]:
+        """How the index is to be searched, as keys of `RankingSettings`."""
+        return dict(self.state.get("ranking", {}))
+
+    @property
+    def root(self) -> Path | None:
+        """The folder to which paths of documents are relative; None in an index of an earlier release."""
+        return find_root(self.state, self.folder)
 
     @property
     def unknown(self) -> dict[str, str]:

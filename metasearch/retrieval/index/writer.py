@@ -6,9 +6,9 @@ new documents all at once, after `finish`.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,18 @@ class IndexWriter(LocalStore):
         keys = self.row_keys()[self._contents.rows_of(self._contents.ids)]
         lines = self._contents.lines
         return {file.path: FilePlaces(file, keys[part], lines[part]) for file, part in self._contents.parts()}
+
+    def rename(self, rename: Callable[[str], str]) -> None:
+        """Give the documents of before other names, which `finish` writes; before `files` is used."""
+        files = [replace(file, path=rename(file.path)) for file in self._contents.files]
+        self._contents = replace(self._contents, files=files)
+        self.__dict__.pop("files", None)
+
+    def change(self, facts: Mapping[str, Any]) -> None:
+        """Change facts that belong to no vector."""
+        with self._database.transaction():
+            self._database.write_state({**self.state, **facts})
+        self.state = {**self.state, **facts}
 
     def keep(self, own: Mapping[str, NDArray[Any]]) -> None:
         """Store arrays that belong to the vectors, such as a projection."""
