@@ -27,7 +27,7 @@ from metasearch.config.arrangement import Arrangement
 from metasearch.config.languages import is_known, parse_tag
 from metasearch.config.measure import Measure
 from metasearch.config.recipe import MaxLength
-from metasearch.config.run import TRAINED_BY_DEFAULT
+from metasearch.config.run import DEFAULT_ENCODER
 from metasearch.config.task import PHASES, Folds, Source, Task
 from metasearch.data import mteb_tasks
 from metasearch.data.benchmark import Benchmark
@@ -251,7 +251,7 @@ def make_benchmark(
     seed: int | None = 0,
     measures: Sequence[str] = ("map@20", "ndcg@10", "mrr@10"),
     max_length: MaxLength | None = None,
-    encoder: str = TRAINED_BY_DEFAULT,
+    encoder: str = DEFAULT_ENCODER,
     name: str = "rows",
 ) -> Benchmark:
     """Return a benchmark with retrieval data, like `load_benchmark` for a task.

@@ -47,6 +47,7 @@ _AT_ONCE = 1024
 class UpdateResult:
     """An index's size and changes."""
 
+    encoder: str
     documents: int
     passages: int
     """Passages in the index, each place counted."""
@@ -107,6 +108,7 @@ def update(
         passages, languages = done.places, done.languages
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
+        encoder=kind.encoder,
         documents=len(files),
         passages=passages,
         languages=languages,
