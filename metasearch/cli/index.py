@@ -67,8 +67,9 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
     sent = done.copied
     copied = f"copied: {sent.sent:,} passages sent, {sent.deleted:,} deleted\n" if sent else ""
     vectors = f"vectors: {quoted(asked['vectors'])}\n" if asked["vectors"] else ""
+    neutral = f", language-neutral ({', '.join(done.neutral)})" if done.neutral else ""
     click.echo(
-        f"encoder: {done.encoder}\n"
+        f"encoder: {done.encoder}{neutral}\n"
         f"documents: {done.documents:,} ({done.added:,} new, {done.changed:,} changed, {done.dropped:,} gone)\n"
         f"{skipped}passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
         f"texts by language: {languages or 'none'}\n"

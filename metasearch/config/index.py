@@ -132,8 +132,8 @@ class IndexSettings(Settings):
     """Put a document's title before each of its passages; on by default."""
     column: Annotated[str, Flag(metavar="NAME")] = "text"
     """Column with the text in files of rows; by default text."""
-    neutral: bool = False
-    """Remove language bias from the embeddings; off by default."""
+    neutral: bool | None = None
+    """Remove language bias from the embeddings; by default where two languages have 20 passages each."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
 
 

@@ -57,7 +57,7 @@ def index_documents(
         ConfigError: a key is unknown, a value is wrong or differs from the index, a document of the index is
             not named, or the index cannot be copied: a wrong address or name, a missing extra, `expand` without `to`.
         DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
-            none with text; or too few passages for a neutral index.
+            none with text; or `neutral` is asked for and there are too few passages.
         EncoderError: the encoder cannot be loaded, or the index or the collection has vectors of another one.
         RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it; or the
             server cannot be reached, or another program made the collection.

@@ -17,7 +17,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
 from metasearch.retrieval.index.base import Hit, Ranking, Rows, Scores, SearchError, Store
 from metasearch.retrieval.index.bm25 import fuse
-from metasearch.retrieval.search.passages import project
+from metasearch.retrieval.search.neutral import project
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from heapq import heappush, heapreplace
 from itertools import islice
 from pathlib import Path
 
@@ -20,20 +19,10 @@ from metasearch.data.documents.read import Source, passages, sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
+from metasearch.retrieval.index.projection import languages_of
 from metasearch.retrieval.index.writer import IndexWriter, writing
-from metasearch.retrieval.search.passages import (
-    ROLE,
-    SAMPLE,
-    Drawn,
-    Sample,
-    cutting,
-    encoding,
-    estimated,
-    of_arrays,
-    project,
-    to_arrays,
-    warn_of_outside,
-)
+from metasearch.retrieval.search.neutral import check, project, renewed, warn_of_outside
+from metasearch.retrieval.search.passages import ROLE, cutting, encoding
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 
@@ -65,6 +54,8 @@ class UpdateResult:
     """Documents that stay as indexed before because they cannot be read."""
     skipped_rows: int
     """Rows that cannot be read, in documents that are new or changed."""
+    neutral: tuple[str, ...] = ()
+    """Languages of the projection; none without one."""
     copied: CopyResult | None = None
     """What a copy to a database did."""
 
@@ -97,15 +88,17 @@ def update(
     with writing(folder, kind) as store:
         store.verify()
         before = store.files
-        sampled = SAMPLE if settings.neutral and not store.arrays else 0
-        found = plan(store, documents, cut, unreadable, sampled, drop, strict, callback)
+        found = plan(store, documents, cut, unreadable, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
-        if settings.neutral:
-            _keep_map(store, encoder, found, callback)
+        check(encoder, settings.neutral, store.arrays, found.languages + Counter(store.languages))
+        if not store.unprojected:
+            warn_of_outside(store.arrays, found.languages)
         _encode(store, encoder, found, cut, callback)
-        done = store.finish(found.files)
-        passages, languages = done.places, done.languages
+        arrays = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
+        done = store.finish(found.files, arrays)
+        assert done.quantised  # caches what goes through a projection
+        passages, languages, neutral = done.places, done.languages, languages_of(done.arrays)
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
         encoder=kind.encoder,
@@ -119,19 +112,13 @@ def update(
         skipped=found.skipped,
         kept=found.kept,
         skipped_rows=found.rows,
+        neutral=neutral,
     )
 
 
-def _keep_map(store: IndexWriter, encoder: Encoder, found: "Plan", callback: Callback) -> None:
-    """Estimate the projection of a new neutral index; an existing one stays."""
-    if neutral := of_arrays(store.arrays):
-        warn_of_outside(neutral, found.languages)
-    else:
-        store.keep(to_arrays(estimated(encoder, found.sample, callback)))
-
-
 def _encode(store: IndexWriter, encoder: Encoder, found: "Plan", cut: Settings, callback: Callback) -> None:
-    done, source, new = 0, project(encoder, store.arrays), new_passages(found.changed, cut)
+    done, new = 0, new_passages(found.changed, cut)
+    source = encoder if store.unprojected else project(encoder, store.arrays)
     try:
         while some := list(islice(new, _AT_ONCE)):
             with encoding(encoder, "passages", callback, done, len(found.new)):
@@ -156,8 +143,6 @@ class Plan:
     """New and changed documents, and their keys without a vector."""
     new: set[bytes] = field(default_factory=set)
     """Keys of all passages that have no vector."""
-    sample: Sample = field(default_factory=dict)
-    """Passages of each language for the estimate of the projection; empty without one."""
     languages: Counter[str] = field(default_factory=Counter)
     """Passages of the changed files by language."""
     counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
@@ -177,7 +162,6 @@ def plan(
     documents: Sequence[Source],
     settings: Settings,
     unreadable: Mapping[str, str],
-    sampled: int,
     drop: bool,
     strict: bool,
     callback: Callback,
@@ -202,7 +186,7 @@ def plan(
             if file == store.files.get(source.file) and not strict:
                 found.files.append(store.places_by_file[source.file])
             else:
-                _read(found, store, source, file, settings, sampled)
+                _read(found, store, source, file, settings)
         except DataError as error:
             _skip(found, store, [source.file] if source.file in store.files else [], str(error))
             errors += [str(error)] * source.named
@@ -235,41 +219,26 @@ def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str)
     found.problems.append(Problem(outcome, message))
 
 
-def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings, sampled: int) -> None:
+def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings) -> None:
     """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
-    notes, languages, sample = Notes(), Counter[str](), Sample()
+    notes, languages = Notes(), Counter[str]()
     parts, lines, cut = [passage_keys([])], [], passages(source, settings, notes)
     while some := list(islice(cut, _AT_ONCE)):
         keys = passage_keys(some)
         parts.append(keys)
         lines += [passage.line for passage in some]
         languages.update(passage.language for passage in some)
-        for passage, key in zip(some, keys, strict=True):
-            _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text), sampled)
     keys = np.concatenate(parts)
     found.files.append(FilePlaces(file, keys, np.array(lines, np.int32)))
     lacking = {key.tobytes() for key in keys[~store.known(keys)]}
     found.changed.append((source, frozenset(lacking - found.new)))
     found.new |= lacking
     found.languages += languages
-    for language, drawn in sample.items():
-        for entry in drawn:
-            _draw(found.sample.setdefault(language, []), entry, sampled)
     found.problems += notes.problems
     found.rows += notes.rows
     found.detected += notes.detected
     for what, times in notes.counts.items():
         found.counts.setdefault(what, []).append((times, source.file))
-
-
-def _draw(drawn: Drawn, entry: tuple[int, str], count: int) -> None:
-    """Keep distinct texts with the smallest keys: a sample independent of document order."""
-    # The first of a heap is its smallest, and an entry has the negative of its key.
-    if len(drawn) < count:
-        if entry not in drawn:
-            heappush(drawn, entry)
-    elif count and entry > drawn[0] and entry not in drawn:
-        heapreplace(drawn, entry)
 
 
 def new_passages(changed: Sequence[tuple[Source, frozenset[bytes]]], settings: Settings) -> Iterator[Passage]:
