@@ -137,6 +137,10 @@ class IndexSettings(Settings):
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
 
 
+BALANCED_BY_DEFAULT = False
+"""Whether a search balances scores if it is not told."""
+
+
 class RankingSettings(Settings):
     """How passages are ranked."""
 
@@ -144,7 +148,7 @@ class RankingSettings(Settings):
     """Rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank."""
     expand: bool = False
     """Average passages with neighbours in other languages, for translated documents."""
-    balance: bool = False
+    balance: bool = BALANCED_BY_DEFAULT
     """Normalise scores per language, for answers in several languages."""
 
 

@@ -130,7 +130,11 @@ def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
     ("args", "code", "says"),
     [
         (["index", "docs"], 2, "Missing option '-o'"),
-        (["index", "dogs", "--encoder=tiny", "-o", "x"], 3, "dogs: cannot be read: No such file or directory. Did you mean 'docs'?"),
+        (
+            ["index", "dogs", "--encoder=tiny", "-o", "x"],
+            3,
+            "dogs: cannot be read: No such file or directory. Did you mean 'docs'?",
+        ),
         (["index", "docs", "--encoder=minni", "-o", "x"], 6, "unknown encoder 'minni'. Did you mean 'mini'?"),
         (["index", "docs", "--encoder=tiny", "--language=deutsch und so", "-o", "x"], 2, "'deutsch und so'"),
         (["index", "docs", "--encoder=tiny", "--chunk-tokens=9000", "-o", "x"], 2, "length 9000: encoder 'tiny' reads"),

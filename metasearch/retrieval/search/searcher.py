@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config import yaml
-from metasearch.config.index import SearchSettings
+from metasearch.config.index import BALANCED_BY_DEFAULT, SearchSettings
 from metasearch.config.recipe import Role
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.cross_encoder import Reranker
@@ -64,7 +64,7 @@ class Searcher:
         languages: Collection[str] = (),
         hybrid: bool = False,
         expand: bool = False,
-        balance: bool = False,
+        balance: bool = BALANCED_BY_DEFAULT,
         rerank: int = 0,
         where: Any = (),
     ) -> list[list[Hit]]:

@@ -5,6 +5,7 @@ It is made by default where two languages have 20 passages each.
 
 import json
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.neutral import append, estimate
 from metasearch.errors import DataError, EncoderError, Interrupted, RunFolderError
+from metasearch.retrieval.index import writer
+from metasearch.retrieval.index.database import PROJECTED
 from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.projection import of_arrays
+from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import update
 from metasearch.runs.callbacks import Callback
@@ -220,6 +224,29 @@ def test_a_server_of_it_projects_embeddings_of_queries_and_documents_alone(docs,
             np.testing.assert_allclose(answer["data"][0]["embedding"], vectors[0], atol=1e-5)
     np.testing.assert_allclose(searcher.encode_queries(["house number 7"]), expected["query"], atol=1e-5)
     assert np.abs(expected["document"] - expected[None]).max() > 1e-2
+
+
+def test_an_index_of_an_earlier_version_opens_as_before_and_keeps_its_projection(docs, encoder, caplog, monkeypatch):
+    """Its vectors went through the projection before they were stored."""
+    index(docs, encoder, "anew")
+    store, rows = LocalStore.open(docs / "anew"), range(50)
+    kind = replace(store.kind, settings={**store.kind.settings, "neutral": True})
+    with writing(docs / "anew", store.kind) as anew:
+        files = [anew.places_by_file[path] for path in store.files]
+    monkeypatch.setattr(writer, "SCHEMA", PROJECTED)
+    with writing(docs / "index", kind) as earlier:
+        passages = [passage for passage, _ in store.passages(rows)]
+        earlier.upsert(store.quantised.take(rows), passages, store.row_keys())
+        earlier.finish(files, store.arrays)
+    assert contents(docs) == contents(docs, "anew")
+    write(fr=25)
+    assert index(docs, encoder, neutral=True).encoded == 25
+    assert "in languages outside the estimate of the language bias: fr 25;" in caplog.text
+    arrays, vectors = contents(docs)
+    assert arrays == contents(docs, "anew")[0]
+    text = SENTENCES["fr"].format(7)
+    (expected,) = of_arrays(store.arrays)(encoder.encode([text], "candidate"))
+    np.testing.assert_allclose(vectors[text], expected, atol=0.01)
 
 
 def test_a_damaged_map_is_named(docs, encoder):
