@@ -28,7 +28,7 @@ _AT_ONCE = 2**14
 
 
 def to_arrays(neutral: "NeutralMap", counts: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """Return a map as the arrays that an index keeps, with the number of texts of each of its languages."""
+    """Return a map as the arrays that an index keeps; `counts` are the texts of each language in the estimate."""
     languages = np.frombuffer(json.dumps(neutral.languages, ensure_ascii=False).encode(), np.uint8)
     texts = np.array([counts[tag] for tag in neutral.languages], np.int64)
     return {"centre": neutral.centre, "directions": neutral.directions, "languages": languages, "texts": texts}
