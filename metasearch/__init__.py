@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from metasearch.config.library import load_distillation, load_recipe
     from metasearch.config.recipe import Recipe
     from metasearch.config.run import DataConfig, EncoderConfig
-    from metasearch.data.benchmark import Benchmark, load_benchmark
+    from metasearch.data.benchmark import Benchmark, load_benchmark, make_benchmark
+    from metasearch.data.labels import load_labels
     from metasearch.data.records import RetrievalData
     from metasearch.encoders.encoder import Encoder
     from metasearch.encoders.load import load_encoder
@@ -58,7 +59,9 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
     "load_benchmark": "data.benchmark",
     "load_distillation": "config.library",
     "load_encoder": "encoders.load",
+    "load_labels": "data.labels",
     "load_recipe": "config.library",
+    "make_benchmark": "data.benchmark",
     "make_learner": "pipelines.factory",
     "losses": "algorithms.losses:",
     "make_student": "compress.student",
@@ -72,8 +75,8 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
 __all__ = [
     "Benchmark", "DataConfig", "DistillConfig", "Encoder", "EncoderConfig", "MetasearchError", "Recipe",
     "RetrievalData", "compare", "crossval", "distill", "evaluate", "fit", "index_documents", "load_benchmark",
-    "load_distillation", "load_encoder", "load_recipe", "losses", "make_learner", "make_student", "meta_train",
-    "neutralise", "open_searcher", "read_study", "tune",
+    "load_distillation", "load_encoder", "load_labels", "load_recipe", "losses", "make_benchmark", "make_learner",
+    "make_student", "meta_train", "neutralise", "open_searcher", "read_study", "tune",
 ]  # fmt: skip
 
 

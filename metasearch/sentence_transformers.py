@@ -15,6 +15,7 @@ from sentence_transformers.base.evaluation import BaseEvaluator
 
 from metasearch.config.measure import MULTILINGUAL, Measure
 from metasearch.config.recipe import Role
+from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
@@ -34,7 +35,7 @@ class MultilingualPoolEvaluator(BaseEvaluator):  # type: ignore[misc]  # untyped
     Queries are encoded with `encode_query` and documents with `encode_document`; vectors are compared by cosine.
 
     Args:
-        data: questions and candidates, or labelled rows in any form that `RetrievalData.from_rows` reads. Rows that
+        data: questions and candidates, or labelled rows in any form that `metasearch.load_labels` reads. Rows that
             share an `id` are translations of one query.
         name: prefix of the names of scores.
         k: depth of the ranking.
@@ -55,7 +56,7 @@ class MultilingualPoolEvaluator(BaseEvaluator):  # type: ignore[misc]  # untyped
         super().__init__()
         if k < 1:
             raise ConfigError(f"k: {k}; expected 1 or more")
-        self.data = data if isinstance(data, RetrievalData) else RetrievalData.from_rows(data)
+        self.data = data if isinstance(data, RetrievalData) else load_labels(data)
         if not self.data.questions:
             raise DataError("there are no questions to evaluate on")
         require_answers(self.data, [MULTILINGUAL])

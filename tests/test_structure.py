@@ -4,13 +4,15 @@ import ast
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import metasearch
-from helpers.layers import HOLDS, LIGHT, MAY_IMPORT
+from helpers.layers import HOLDS, LIGHT, MAY_IMPORT, import_graph
 from metasearch.config import registry
 
 ROOT = Path(metasearch.__file__).parent
@@ -35,6 +37,11 @@ ENTRIES = {"__main__": {"runs", "cli"}, "__init__": set(HOLDS)}
 def name_of(path):
     """Return a module's path within the package."""
     return path.relative_to(ROOT).as_posix()
+
+
+def dotted_name(path):
+    """Return the name by which a module is imported."""
+    return ".".join(("metasearch", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
 
 
 def layer_of(path):
@@ -118,6 +125,31 @@ def test_every_layer_is_there_and_the_order_has_no_circle():
         assert MAY_IMPORT[layer] <= set(order[:place]), layer
 
 
+def test_no_files_import_each_other_in_a_circle():
+    sources = {dotted_name(path): path.read_text(encoding="utf-8") for path in MODULES}
+    graph = import_graph(sources)
+    assert sum(map(len, graph.values())) > len(MODULES)  # the imports are seen
+    TopologicalSorter(graph).prepare()  # a CycleError names the files of a circle
+
+
+@pytest.mark.parametrize(
+    ("source", "circle"),
+    [
+        ("from metasearch.data.readers import beir", True),
+        ("def read():\n    from metasearch.data.readers.beir import read_folder", True),
+        ("if TYPE_CHECKING:\n    from metasearch.data.readers.beir import Reader", False),
+    ],
+)
+def test_a_circle_of_files_is_seen_within_functions_and_not_among_types(source, circle):
+    sources = {
+        "metasearch.data.readers": "",
+        "metasearch.data.readers.beir": "import metasearch.data.records",
+        "metasearch.data.records": source,
+    }
+    with pytest.raises(CycleError) if circle else nullcontext():
+        TopologicalSorter(import_graph(sources)).prepare()
+
+
 @pytest.mark.parametrize("layer", LIGHT)
 def test_a_light_layer_imports_no_torch_at_any_depth(layer):
     found = [(path, name, line) for path in of_layer(layer) for name, line in imports(path)]
@@ -127,10 +159,9 @@ def test_a_light_layer_imports_no_torch_at_any_depth(layer):
 @pytest.mark.slow
 def test_importing_every_light_module_loads_no_torch():
     light = [path for layer in LIGHT for path in of_layer(layer)]
-    dotted = [".".join(("metasearch", *path.relative_to(ROOT).with_suffix("").parts)) for path in light]
     code = (
         "import importlib, sys\n"
-        f"for name in {dotted!r}: importlib.import_module(name.removesuffix('.__init__'))\n"
+        f"for name in {list(map(dotted_name, light))!r}: importlib.import_module(name)\n"
         f"print(sorted({HEAVY!r} & set(sys.modules)))\n"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

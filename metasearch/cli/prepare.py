@@ -1,14 +1,18 @@
 """`metasearch prepare`: clean a parallel corpus once, for distillations that read it from the disk."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import print_result
+from metasearch.cli._settings import library, print_result
 from metasearch.config.distillation import STAGE_SETTINGS, CorpusSettings
-from metasearch.errors import quoted
+from metasearch.errors import ConfigError, nearest, quoted
+
+if TYPE_CHECKING:
+    from metasearch.data.overlap import TestSet
 
 
 @_options.command("prepare")
@@ -43,12 +47,13 @@ def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json:
       metasearch prepare ~/data/parallel -o prepared --exclude lareqa --exclude tatoeba --data ~/data --detect all
     """
     from metasearch.cli._progress import ProgressBar
-    from metasearch.pipelines.prepare import prepare_corpus
+    from metasearch.data.parallel.prepare import prepare_corpus
 
     settings = _options.tree(CorpusSettings, asked)
-    how = {name: asked[name] for name in ("across", "exclude", "processes", "data", "include")}
+    tests = _test_sets(asked["exclude"], asked["include"], asked["data"])
+    how = {"detect": _options.listed("detect", detect), "across": asked["across"], "processes": asked["processes"]}
     with ProgressBar("prepare") as bar:
-        done = prepare_corpus(corpus, output, settings, detect=_options.listed("detect", detect), callback=bar, **how)
+        done = prepare_corpus(corpus, output, settings, exclude=tests, progress=bar.on_count, **how)
     totals = {name: done[name] for name in ("lines read", "pairs kept", "lines dropped", "bytes")}
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in done["dropped"].items()) or "none"
     text = (
@@ -56,3 +61,20 @@ def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json:
         f"report: {output / 'report.json'}\ntrain: metasearch distill --corpus {quoted(output)}"
     )
     print_result(as_json, {"corpus": str(output), **totals}, text)
+
+
+def _test_sets(names: Sequence[str], include: Sequence[str], data: str | None) -> "list[TestSet]":
+    """Return the texts of tasks and files."""
+    from metasearch.data.benchmark import build
+    from metasearch.data.overlap import set_of, set_of_file
+
+    declared, found = library(include), []
+    tasks = declared.names("task")
+    for name in dict.fromkeys(names):
+        if name in tasks:
+            found.append(set_of(name, build(declared.scored(name, {"include": include, "data": data})).data))
+        elif Path(name).exists():
+            found.append(set_of_file(Path(name)))
+        else:
+            raise ConfigError(f"--exclude {name}: neither a file nor a task.{nearest(name, tasks)}")
+    return found

@@ -150,6 +150,8 @@ class RankingSettings(Settings):
     """Average passages with neighbours in other languages, for translated documents."""
     balance: bool = BALANCED_BY_DEFAULT
     """Normalise scores per language, for answers in several languages."""
+    by: Annotated[Literal["page", "passage"], Flag(metavar="page|passage")] = "page"
+    """Give a page one hit as long as there are other pages, or rank all passages alike; by default page."""
 
 
 RERANK_TOP = 100

@@ -2,7 +2,8 @@
 
 A plug-in is a module that defines the object of its kind, such as `LEARNER`: a file in the folder of the kind, whose
 name with dashes is the plug-in's name, or a module under an entry point such as `metasearch.algorithms`. A file may
-also define a family: `METRIC_RECALL` is the metric `recall`. Listing imports nothing.
+also define a family: `METRIC_RECALL` is the metric `recall`, and `files_CSV` with `read_CSV` the reader `csv`. Listing
+imports nothing.
 """
 
 import ast
@@ -65,7 +66,11 @@ def load(kind: str, name: str) -> Any:
     if name in _shipped(kind):
         path, member = _shipped(kind)[name]
         found = import_module(f"metasearch.{KINDS[kind].folder.replace('/', '.')}.{path.stem}")
-        return SimpleNamespace(**{KINDS[kind].provides[0]: getattr(found, member)}) if member else found
+        if not member:
+            return found
+        own = member.removeprefix(KINDS[kind].provides[0])
+        provided = [each for each in KINDS[kind].provides if "." not in each]
+        return SimpleNamespace(**{each: getattr(found, f"{each}{own}") for each in provided})
     entry = _offered(kind)[name]
     try:
         module: ModuleType = entry.load()

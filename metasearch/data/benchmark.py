@@ -1,8 +1,9 @@
 """A task with its data read, one fold held out, and the arrangements of a mode."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -11,14 +12,15 @@ from metasearch.config import registry
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.library import Library, shipped
 from metasearch.config.measure import Measure
-from metasearch.config.run import DataConfig, FoldConfig
-from metasearch.config.task import PHASES, Mode, Phase, Task
+from metasearch.config.recipe import MaxLength
+from metasearch.config.run import DEFAULT_ENCODER, DataConfig, FoldConfig
+from metasearch.config.task import PHASES, Folds, Mode, Phase, Source, Task
 from metasearch.config.yaml import find_place
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
 from metasearch.data.mteb_tasks import is_mteb_name
 from metasearch.data.mteb_tasks import read as read_mteb
-from metasearch.data.records import Data, RetrievalData, require_languages
+from metasearch.data.records import Data, RetrievalData, grouped, require_languages
 from metasearch.data.translate.train import (
     Translations,
     add_translations,
@@ -28,7 +30,7 @@ from metasearch.data.translate.train import (
     with_source,
 )
 from metasearch.data.translators.base import Places
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, require_known
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +119,74 @@ def build(ref: FoldConfig, arrangements: Mapping[Phase, list[Arrangement]] = Map
     return replace(built, data=everything, split=translated, translations=done, own_train=own)
 
 
+def make_benchmark(
+    data: RetrievalData,
+    arrangements: str | Sequence[str] = (),
+    *,
+    fold: int = 0,
+    folds: int = 5,
+    seed: int | None = 0,
+    measures: Sequence[str] = ("map@20", "ndcg@10", "mrr@10"),
+    max_length: MaxLength | None = None,
+    encoder: str = DEFAULT_ENCODER,
+    name: str = "rows",
+) -> Benchmark:
+    """Return a benchmark with retrieval data, like `load_benchmark` for a task.
+
+    Args:
+        data: its questions and candidates.
+        arrangements: what episodes are drawn along, such as `en_en -> en_de -> en_{de,en}`, all of one length; none
+            where nothing is trained.
+        fold: the run of groups that is test, from 0.
+        folds: number of runs.
+        seed: of the order in which groups are cut into runs; None keeps the order of the rows.
+        measures: measures that are reported; dev scores are of the first.
+        max_length: longest inputs in tokens; by default the encoder's own.
+        encoder: encoder that is trained when none is named.
+        name: name of the task in messages and reports.
+
+    Raises:
+        ConfigError: an arrangement or a measure is wrong, or the fold is out of range.
+        DataError: there are too few groups.
+    """
+    by_pattern = grouped(_arrangements(arrangements, data), lambda each: str(each.pattern))
+    chains = list(chain.from_iterable(by_pattern.values()))
+    own = "the user's own"
+    task = Task(
+        task=name,
+        description=data.describe(),
+        kind="retrieval",
+        reader="rows",
+        source=Source(paper=own, url=own, licence=own),
+        languages=sorted(data.languages),
+        encoder=encoder,
+        max_length=max_length or MaxLength(),
+        folds=Folds(k=folds, shuffle=seed is not None, seed=seed or 0),
+        measures=list(measures),
+        monitor=measures[0],
+        arrangements={pattern: list(found) for pattern, found in by_pattern.items()},
+    )
+    parsed = tuple(Measure.parse(measure, "retrieval") for measure in measures)
+    phases = dict.fromkeys(PHASES, chains) if chains else {}
+    return Benchmark(task, phases, data, split(data, task.folds, fold), parsed, fold)
+
+
+def _arrangements(written: str | Sequence[str], data: RetrievalData) -> list[Arrangement]:
+    """Return arrangements; `ConfigError` where one cannot be read, or names a language that the data lacks."""
+    chains = []
+    for text in [written] if isinstance(written, str) else written:
+        try:
+            chains.append(Arrangement.parse(text))
+        except ValueError as error:
+            raise ConfigError(f"arrangements: {error}") from None
+        for language in sorted(chains[-1].languages):
+            require_known(f"language in arrangement '{text}':", language, sorted(data.languages))
+    lengths = {len(chain.variants): chain for chain in chains}
+    if len(lengths) > 1:
+        raise ConfigError(f"arrangements: {' and '.join(map(str, lengths.values()))} differ in their number of links")
+    return chains
+
+
 def _load_mteb(ref: DataConfig, mode: Mode | str | None) -> Benchmark:
     """Return a task of mteb, which is all test."""
     if mode or ref.fold or ref.fold_seed is not None or ref.data is not None:
@@ -151,7 +221,7 @@ def in_one_language(benchmark: Benchmark, links: int) -> Benchmark:
     return replace(benchmark, arrangements={phase: [chain] for phase in PHASES}, split=parts)
 
 
-def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
+def _read(task: Task, path: Path, source: str | None) -> tuple[Path, Data]:
     """Return a task's folder and its parsed content."""
     try:
         reader = registry.load("readers", task.reader)
@@ -160,7 +230,7 @@ def _read(task: Task, path: Path, data: str | None) -> tuple[Path, Data]:
         raise ConfigError(f"{find_place(path, 'reader')}: reader: {error}") from None
     if not expected and task.kind == "translation":
         raise ConfigError(f"{find_place(path, 'reader')}: reader: '{task.reader}' reads no translations; use 'tatoeba'")
-    folder = locate(task, path, expected, data)
+    folder = locate(task, path, expected, source)
     records: Data = reader.read(folder, task)
     if records.kind != task.kind:
         place = find_place(path, "kind")

@@ -16,31 +16,31 @@ _TEXT = (".csv", ".tsv", ".jsonl", ".txt")
 _FILES = ["*.parquet", *(f"*{suffix}{packed}" for suffix in _TEXT for packed in ("", ".gz"))]
 
 
-def locate(task: Task, declared_in: Path, expected: Sequence[str], data: str | None = None) -> Path:
+def locate(task: Task, declared_in: Path, expected: Sequence[str], source: str | None = None) -> Path:
     """Return the folder with all expected files, or most of them if the task is `partial`.
 
-    Looks in `data` where the user named a folder, else beside the task's declaration, else in `METASEARCH_DATA`; each
-    time in the folder itself and up to three levels below it.
+    Looks in `source`, a folder or a hub name of the user's, else beside the task's declaration, else in
+    `METASEARCH_DATA`; each time in the folder itself and up to three levels below it.
     """
     names = ", ".join(expected[:3]) + (", ..." if len(expected) > 3 else "")
-    source = f"Get it from {task.source.url} (licence: {task.source.licence}); expected is a folder with {names}"
-    if data is not None:
-        root, origin = fetch(data) if is_hub_name(data) else Path(data), f"--data {data}"
+    advice = f"Get it from {task.source.url} (licence: {task.source.licence}); expected is a folder with {names}"
+    if source is not None:
+        root, origin = fetch(source) if is_hub_name(source) else Path(source), f"--data {source}"
     elif task.data:
         root, origin = (declared_in.parent / task.data).resolve(), f"data: {task.data} in {declared_in}"
     elif os.environ.get(VARIABLE):
         root, origin = Path(os.environ[VARIABLE]), f"{VARIABLE}={os.environ[VARIABLE]}"
     else:
-        raise DataError(f"task '{task.name}' needs data: pass --data DIR or set {VARIABLE}.\n{source}")
+        raise DataError(f"task '{task.name}' needs data: pass --data DIR or set {VARIABLE}.\n{advice}")
     # pathlib raises an error for a name that is too long.
     if not os.path.isdir(root):
-        raise DataError(f"{origin}: no such folder.\n{source}")
+        raise DataError(f"{origin}: no such folder.\n{advice}")
     folder = max(_folders(root), key=lambda each: len(_present(each, expected)))
     missing = sorted(set(expected) - _present(folder, expected), key=expected.index)
     if len(missing) == len(expected):
-        raise DataError(f"{origin}: no files of task '{task.name}'{near(folder / missing[0]) or '.'}\n{source}")
+        raise DataError(f"{origin}: no files of task '{task.name}'{near(folder / missing[0]) or '.'}\n{advice}")
     if missing and not task.partial:
-        raise DataError(f"{folder}: missing {', '.join(missing)}{near(folder / missing[0]) or '.'}\n{source}")
+        raise DataError(f"{folder}: missing {', '.join(missing)}{near(folder / missing[0]) or '.'}\n{advice}")
     return folder
 
 

@@ -4,20 +4,16 @@ All data has *groups*, units that must not straddle train, dev and test: article
 group has the same content in each language.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from metasearch.config.recipe import Role
 from metasearch.config.task import Kind
 from metasearch.errors import DataError
 from metasearch.io import fingerprint_of
-
-if TYPE_CHECKING:
-    from metasearch.data.benchmark import Benchmark
-
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -175,51 +171,6 @@ class RetrievalData:
     notes: tuple[str, ...] = ()
 
     kind: ClassVar[Kind] = "retrieval"
-
-    @classmethod
-    def from_rows(
-        cls,
-        rows: Any,
-        columns: Mapping[str, str] | None = None,
-        languages: Sequence[str] = (),
-        ignore_identical_ids: bool = False,
-    ) -> "RetrievalData":
-        """Return the data of labelled rows: dicts, a pandas `DataFrame`, a `datasets.Dataset`, or a path.
-
-        A path is a file of rows (CSV, TSV, JSON lines, Parquet), a folder of `datasets`, or a BEIR folder. Each row is
-        a query and a document, which answers it unless `relevance` is 0. See `metasearch.data.retrieval_data` for the
-        columns, the languages and the groups.
-
-        Args:
-            rows: at least one.
-            columns: name of a value → name of its column, such as `{"query": "question", "document": "answer"}`.
-            languages: tags to choose from where a language is detected; by default those that are frequent in the rows.
-            ignore_identical_ids: of a BEIR folder: a document with the id of a query is the query itself, as in
-                ArguAna, and is not ranked for it. Tasks of mteb say so themselves.
-
-        Raises:
-            DataError: a row or a column is missing or wrong; the message names file and line.
-            ConfigError: a language has to be detected, and py3langid does not know it.
-
-        Example:
-            >>> rows = [{"query": "Where is my parcel?", "document": "Open your orders.", "language": "en"}]
-            >>> RetrievalData.from_rows(rows).describe()
-            '1 questions, 1 candidates in 1 languages'
-        """
-        from metasearch.data.retrieval_data import read_labels  # which makes this class
-
-        return read_labels(rows, columns, languages, ignore_identical_ids)
-
-    def benchmark(self, arrangements: "str | Sequence[str]" = (), **settings: Any) -> "Benchmark":
-        """Return a benchmark with this data: folds between groups, measures and arrangements.
-
-        Args:
-            arrangements: such as `en_en -> en_de -> en_{de,en}`; none where nothing is trained.
-            **settings: see `metasearch.data.retrieval_data.make_benchmark`: `fold`, `folds`, `measures`, and so on.
-        """
-        from metasearch.data.retrieval_data import make_benchmark
-
-        return make_benchmark(self, arrangements, **settings)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:

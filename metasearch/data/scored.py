@@ -38,7 +38,7 @@ def score_of(text: str, place: str) -> float:
     return score / SCORE_MAX
 
 
-Row = tuple[str, str, float]
+ScoredRow = tuple[str, str, float]
 """Two sentences, and their similarity from 0 to 1."""
 
 
@@ -52,7 +52,7 @@ def read_scored(paths: Sequence[Path]) -> tuple[ScoredPair, ...]:
     return tuple(pairs)
 
 
-def scored_rows(path: Path) -> Iterator[Row]:
+def scored_rows(path: Path) -> Iterator[ScoredRow]:
     """Yield the rows (sentence, sentence, score) in a CSV or TSV; `DataError` names file and line."""
     empty = True
     for row in read_rows(path, names=("sentence1", "sentence2", "score")):

@@ -24,7 +24,7 @@ from metasearch.config.distillation import CorpusSettings
 from metasearch.config.languages import parse_name, spelling_of
 from metasearch.config.recipe import Role
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import require_readable, text_lines, unpacked
+from metasearch.data.formats.text_files import require_readable, some, text_lines, unpacked
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.parallel.columns import Layout, find_layout
 from metasearch.data.parallel.files import clean, read_sides, walk
@@ -96,8 +96,7 @@ def _find(paths: Iterable[Path], known: Callable[[Path], object], others: str, e
         files |= dict.fromkeys(found)
         for left, why in ((held_out, "of a dev, validation or test split are skipped"), (inside, others)):
             if names := [str(below.relative_to(path)) for below in left if below not in files]:
-                shown = ", ".join(names[:3] + ["..."] * (len(names) > 3))
-                log.info("%s: %d files %s: %s", path, len(names), why, shown)
+                log.info("%s: %d files %s: %s", path, len(names), why, some(names))
     return list(files)
 
 

@@ -46,7 +46,7 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
     if is_prepared(folder):
         return one("a prepared corpus", check("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound"))
     if exists(folder):
-        return one("an index", _index(folder))
+        return Section(f"{folder}: an index", [*_index(folder)])
     if has(EXPORT):
         return one("an export to ONNX", check("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions"))
     if has("modules.json", "config.json", "adapter_config.json"):
@@ -129,16 +129,20 @@ def _tokenizer(path: Path) -> str:
         raise EncoderError(f"{path} cannot be loaded: {first_line(error)}") from None
 
 
-def _index(folder: Path) -> Finding:
+def _index(folder: Path) -> Iterator[Finding]:
     try:
         if read_state(folder).get("files") is None:
-            return Finding("files", "not finished; run metasearch index with its documents again to continue", "note")
+            yield Finding("files", "not finished; run metasearch index with its documents again to continue", "note")
+            return
         store = LocalStore.open(folder)
         store.verify()
     except MetasearchError as error:
-        return bad("files", error)
+        yield bad("files", error)
+        return
     found = f"{store.places:,} passages of {len(store.files):,} documents, all sound; encoder '{store.kind.encoder}'"
-    return Finding("files", found)
+    yield Finding("files", found)
+    for tag, reason in store.unknown.items():
+        yield Finding(f"language {tag}", f"encoder '{store.kind.encoder}' hardly knows it: {reason}", "note")
 
 
 def _unknown(folder: Path) -> RunFolderError:

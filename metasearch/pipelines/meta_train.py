@@ -15,7 +15,7 @@ from metasearch.config import registry
 from metasearch.config.library import load_recipe
 from metasearch.config.recipe import Loss as Settings
 from metasearch.config.recipe import Recipe
-from metasearch.data.benchmark import Benchmark
+from metasearch.data.benchmark import Benchmark, make_benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import TRIPLET_ROLES
@@ -73,7 +73,7 @@ def meta_train(
     """Meta-train a model on labelled rows, and return the same model with the weights of the best dev score.
 
     The train part of the data gives meta-train episodes, its dev part meta-valid episodes and the dev scores. The test
-    part of the fold is not read: `data.benchmark(arrangements, fold=fold).split.test` is there to evaluate on.
+    part of the fold is not read: evaluate on `make_benchmark(data, arrangements, fold=fold).split.test`.
 
     Args:
         model: any `SentenceTransformer`, which is trained in place and keeps its modules, or an `Encoder`.
@@ -121,7 +121,7 @@ def _benchmark(data: RetrievalData | Benchmark, arrangements: str | Sequence[str
         return data
     if not arrangements:
         raise ConfigError("meta_train: rows need arrangements, such as 'en_en -> en_de -> en_{de,en}'")
-    return data.benchmark(arrangements, fold=fold)
+    return make_benchmark(data, arrangements, fold=fold)
 
 
 def _recipe(

@@ -11,10 +11,12 @@ from metasearch.config import registry
 from metasearch.config.measure import MULTILINGUAL
 from metasearch.config.run import EvaluateConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, build
+from metasearch.data.records import texts_of
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
+from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.read import find_study
 from metasearch.evaluation.study.trec_runs import write_ranking
@@ -83,6 +85,8 @@ def evaluate_encoder(
     """
     name, precision, ref = config.encoder.name, config.compute.precision, config.rerank
     encoder = _load_encoder(config, benchmark)
+    if isinstance(encoder, Encoder):
+        warn_of_unknown(encoder, ((each.language, each.text) for each in texts_of(benchmark.part(config.split))))
     trust = config.encoder.trust_remote_code
     reranker = open_reranker(ref.model, device_of(config.compute.device), trust) if ref.model else None
     retrieval = {"reranker": reranker, "rerank_top": ref.top, **({"depth": TREC_DEPTH} if trec_run else {})}

@@ -124,7 +124,7 @@ def test_what_is_not_finished_says_how_to_go_on(place):
 
 
 def test_an_index_that_is_not_finished_is_no_problem(tmp_path, monkeypatch):
-    def stop(*_):
+    def stop(*_, **settings):
         raise Crash
 
     (tmp_path / "home.de.txt").write_text("Der Schlüssel liegt unter der Matte.", encoding="utf-8")

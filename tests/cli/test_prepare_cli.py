@@ -40,6 +40,15 @@ def test_wrong_words_are_one_line(files):
     assert "no parallel text of language 'it'" in error("prepare", "files", "-o", "x", "--languages=it", code=3)
     assert "no such file or folder" in error("prepare", "file", "-o", "x", code=3)
     assert "neither side is 'pt', the pivot language" in error("prepare", "files", "-o", "x", "--pivot=pt", code=3)
+    assert "--exclude demos: neither a file nor a task. Did you mean 'demo'" in error(
+        "prepare", "files", "-o", "x", "--exclude=demos", code=2
+    )
+    for name in ("a", "b"):
+        (files.parent / name).mkdir()
+        (files.parent / name / "test.txt").write_text("one\n")
+    assert "--exclude: duplicate name 'test.txt'" in error(
+        "prepare", "files", "-o", "x", "--exclude=a/test.txt", "--exclude=b/test.txt", code=2
+    )
     for flag in ("--languages", "--corpora", "--detect"):
         for written in (",", "de,,fr", " "):
             said = error("prepare", "files", "-o", "x", f"{flag}={written}", code=2)

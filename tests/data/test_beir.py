@@ -9,9 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from metasearch.config.measure import Measure
-from metasearch.data.benchmark import load_benchmark
+from metasearch.data.benchmark import load_benchmark, make_benchmark
 from metasearch.data.judged import JudgedText, Judgement, judged_data
-from metasearch.data.records import RetrievalData
+from metasearch.data.labels import load_labels
 from metasearch.errors import ConfigError, DataError, HubError
 from metasearch.evaluation.evaluate import evaluate
 
@@ -77,7 +77,7 @@ class Encoder:
 
 
 def test_grades_and_unlabelled_documents_are_read(tmp_path):
-    data = RetrievalData.from_rows(write(tmp_path), languages=["en"])
+    data = load_labels(write(tmp_path), languages=["en"])
     assert [(q.id, q.text) for q in data.questions] == [("q1", "first"), ("q2", "second")]  # q3 has no judgement
     assert [(c.id, c.text, c.answers) for c in data.candidates] == [
         ("d1", "Cats one", ("q1",)),
@@ -89,9 +89,9 @@ def test_grades_and_unlabelled_documents_are_read(tmp_path):
 
 
 def test_the_qrels_of_trec_say_the_same(tmp_path):
-    beir = RetrievalData.from_rows(write(tmp_path / "a"), languages=["en"])
+    beir = load_labels(write(tmp_path / "a"), languages=["en"])
     trec = "q1 0 d1 1\nq1 0 d2 2\nq1 0 d3 -1\nq2 0 d3 1\n"
-    assert RetrievalData.from_rows(write(tmp_path / "b", test=trec), languages=["en"]) == beir
+    assert load_labels(write(tmp_path / "b", test=trec), languages=["en"]) == beir
 
 
 def test_the_whole_corpus_is_in_the_pool_of_every_part_without_answers_to_questions_of_others(tmp_path):
@@ -99,8 +99,8 @@ def test_the_whole_corpus_is_in_the_pool_of_every_part_without_answers_to_questi
     queries = [{"_id": f"q{i}", "text": f"query {i}"} for i in range(count)]
     corpus = [{"_id": f"d{i}", "text": f"document {i}"} for i in range(count + 3)]
     labels = HEADER + "".join(f"q{i}\td{i}\t1\n" for i in range(count))
-    data = RetrievalData.from_rows(write(tmp_path, corpus, queries, all=labels), languages=["en"])
-    split = data.benchmark("en_en -> en_en").split
+    data = load_labels(write(tmp_path, corpus, queries, all=labels), languages=["en"])
+    split = make_benchmark(data, "en_en -> en_en").split
     asked = [{q.id for q in part.questions} for part in (split.train, split.dev, split.test)]
     assert [len(ids) for ids in asked] == [12, 4, 4]
     for part, ids in zip((split.train, split.dev, split.test), asked, strict=True):
@@ -109,7 +109,7 @@ def test_the_whole_corpus_is_in_the_pool_of_every_part_without_answers_to_questi
 
 
 def test_ndcg_counts_gains(tmp_path):
-    data = RetrievalData.from_rows(write(tmp_path), languages=["en"])
+    data = load_labels(write(tmp_path), languages=["en"])
     order = {"Cats one": 0.9, "four": 0.8, "two": 0.7, "three": 0.1}  # for `first`; relevant at ranks 1 and 3
     vectors = {text: [score, 1 - score] for text, score in order.items()} | {"first": [1, 0], "second": [0, 1]}
     found = evaluate(Encoder(vectors), data, [Measure.parse("ndcg@10", "retrieval"), Measure.parse("map", "retrieval")])
@@ -167,7 +167,7 @@ def test_what_is_repeated_missing_or_empty_is_counted_in_one_line_each(tmp_path,
     queries = [*QUERIES, {"_id": "q4", "text": ""}]
     more = "q1\td1\t1\nq1\td2\t2\nq1\td5\t1\nq2\td77\t0\nq4\td1\t1\nq5\td1\t1\n"
     folder = write(tmp_path, corpus, queries, test=TEST + more)
-    data = RetrievalData.from_rows(folder, languages=["en"])
+    data = load_labels(folder, languages=["en"])
     assert data.missing == {("q1", "d5"): 1.0}
     assert [c.id for c in data.candidates] == ["d1", "d2", "d3", "d4"]
     judged = f"{folder}/qrels/test.tsv"
@@ -202,8 +202,8 @@ def test_a_query_among_the_documents_is_named_and_with_the_setting_not_ranked(tm
     (tmp_path / "mine.yaml").write_text(f"{TASK}ignore_identical_ids: true\n", encoding="utf-8")
     assert score() == pytest.approx((1 / 2 + 1 / 2) / 2)
     assert not [each for each in said()[before:] if line in each]
-    ignored = RetrievalData.from_rows(folder, languages=["en"], ignore_identical_ids=True)
-    assert ignored.fingerprint != RetrievalData.from_rows(folder, languages=["en"]).fingerprint
+    ignored = load_labels(folder, languages=["en"], ignore_identical_ids=True)
+    assert ignored.fingerprint != load_labels(folder, languages=["en"]).fingerprint
 
 
 def test_the_setting_is_refused_where_no_reader_uses_it(tmp_path):
@@ -213,7 +213,7 @@ def test_the_setting_is_refused_where_no_reader_uses_it(tmp_path):
     with pytest.raises(ConfigError, match=r"other\.yaml:14: ignore_identical_ids: the reader '.*' does not use it"):
         load_benchmark("other", include=[str(tmp_path)])
     with pytest.raises(ConfigError, match="rows: ignore_identical_ids: only documents of a BEIR folder have ids"):
-        RetrievalData.from_rows([{"query": "a", "document": "x"}], ignore_identical_ids=True)
+        load_labels([{"query": "a", "document": "x"}], ignore_identical_ids=True)
 
 
 def test_a_task_reads_a_folder(tmp_path):
@@ -238,6 +238,7 @@ def test_a_task_takes_the_splits_of_the_data(tmp_path):
     [
         (CORPUS, QUERIES, HEADER + "q1\td9\t1\n", r"test\.tsv:2: there is no document 'd9' in the corpus"),
         (CORPUS, QUERIES, HEADER + "q9\td1\t1\n", r"test\.tsv:2: there is no query 'q9' in the queries"),
+        (CORPUS, QUERIES, HEADER + "q1\td1\t0\n", r"test\.tsv:2: no grade is above 0: no document answers any query"),
         (CORPUS, QUERIES, HEADER + "q1\td1\tgood\n", r"test\.tsv:2: score: expected a number, got 'good'"),
         (CORPUS, QUERIES, "q1 d1 1\n", r"test\.tsv:1: expected query, 0, document and relevance; got q1 d1 1"),
         ([{"id_": "d1", "text": "x"}], QUERIES, TEST, r"corpus\.jsonl:1: no column '_id'\. Did you mean 'id_'"),
@@ -251,7 +252,7 @@ def test_a_task_takes_the_splits_of_the_data(tmp_path):
 )
 def test_damage_names_file_line_and_value(corpus, queries, qrels, message, tmp_path):
     with pytest.raises(DataError, match=message):
-        RetrievalData.from_rows(write(tmp_path, corpus, queries, test=qrels), languages=["en"])
+        load_labels(write(tmp_path, corpus, queries, test=qrels), languages=["en"])
 
 
 # Data sets of the hub: from its cache, without a network.
@@ -273,9 +274,7 @@ def cached(tmp_path, monkeypatch):
 
 def test_a_folder_of_the_hub_is_read_by_its_name(cached, tmp_path):
     write(cached)
-    assert RetrievalData.from_rows("hub:mine/shop", languages=["en"]) == RetrievalData.from_rows(
-        cached, languages=["en"]
-    )
+    assert load_labels("hub:mine/shop", languages=["en"]) == load_labels(cached, languages=["en"])
     (tmp_path / "mine.yaml").write_text(TASK, encoding="utf-8")
     assert len(load_benchmark("mine", data="hub:mine/shop", include=[str(tmp_path)]).data.questions) == 2
 
@@ -285,17 +284,17 @@ def test_rows_of_the_hub_may_be_shards_or_one_of_several_files(cached):
     (cached / "data").mkdir()
     for i in range(2):
         (cached / "data" / f"train-0000{i}-of-00002.jsonl").write_text(lines([{**row, "query": str(i)}]), "utf-8")
-    assert [q.text for q in RetrievalData.from_rows("hub:mine/shop/data").questions] == ["0", "1"]
+    assert [q.text for q in load_labels("hub:mine/shop/data").questions] == ["0", "1"]
     (cached / "data" / "test-00000-of-00001.jsonl").write_text(lines([row]), "utf-8")
-    assert [q.text for q in RetrievalData.from_rows("hub:mine/shop/data/test-00000-of-00001.jsonl").questions] == ["a"]
+    assert [q.text for q in load_labels("hub:mine/shop/data/test-00000-of-00001.jsonl").questions] == ["a"]
     with pytest.raises(DataError, match=r"has several tables; name one of them: test-00000-of-00001\.jsonl, train-"):
-        RetrievalData.from_rows("hub:mine/shop/data")
+        load_labels("hub:mine/shop/data")
 
 
 @pytest.mark.parametrize("name", ["hub:mine/other", "hub:mine/shop/none.csv", "hub:mine", "hub:"])
 def test_what_the_hub_does_not_have_is_said_with_its_name(cached, name):
     with pytest.raises(HubError, match=f"^{name}: "):
-        RetrievalData.from_rows(name)
+        load_labels(name)
 
 
 @pytest.mark.parametrize("grade", ["[1]", "{}", '"high"', "1e400", "9" * 400, "NaN"])
@@ -304,10 +303,4 @@ def test_a_grade_that_is_no_number_is_named(grade, tmp_path):
     (folder / "qrels/test.tsv").unlink()
     (folder / "qrels/test.jsonl").write_text(f'{{"query-id": "q1", "corpus-id": "d1", "score": {grade}}}\n')
     with pytest.raises(DataError, match=r"test\.jsonl:1: (score: expected a number, got|not JSON)"):
-        RetrievalData.from_rows(folder, languages=["en"])
-
-
-def test_judgements_without_a_relevant_document_are_an_error(tmp_path):
-    folder = write(tmp_path, CORPUS, QUERIES, test=HEADER + "q1\td1\t0\n")
-    with pytest.raises(DataError, match=r"test\.tsv:2: no grade is above 0: no document answers any query"):
-        RetrievalData.from_rows(folder, languages=["en"])
+        load_labels(folder, languages=["en"])

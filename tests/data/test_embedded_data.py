@@ -7,7 +7,7 @@ import pytest
 from metasearch.config import registry
 from metasearch.config.library import Library, shipped
 from metasearch.data.locate import locate
-from metasearch.data.readers import csv, jsonl
+from metasearch.data.readers import jsonl
 
 LANGUAGES = ("ar", "de", "el", "hi", "ru", "th", "tr", "en")
 SIX_PAIRS = ("ar-ar", "ar-en", "es-es", "es-en", "en-en", "tr-en")
@@ -17,11 +17,6 @@ def rows(language):
     """Return the paragraphs of a language as they are written."""
     text = (shipped() / "demo" / f"{language}.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
-
-
-def sentences(language):
-    """Return all sentences of a language."""
-    return [sentence for row in rows(language) for sentence in row["sentences"]]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +29,7 @@ def demo():
 @pytest.fixture(scope="module")
 def demo_sts():
     """Return the similarity benchmark."""
-    return csv.read(shipped() / "demo-sts", Library().task("demo-sts"))
+    return jsonl.read_CSV(shipped() / "demo-sts", Library().task("demo-sts"))
 
 
 @pytest.mark.parametrize("name", ["demo", "demo-sts"])

@@ -21,6 +21,7 @@ ALL_NLI = (
     'train\tMultiNLI\tx.jsonl\tHe said "so.\tHe spoke.\tentailment\n'
     "dev\tSNLI\ty.jsonl\tA dog.\tA cat.\tcontradiction\n"
 )
+UNSEEN = '{"gold_label": "neutral", "sentence1": "\u200b", "sentence2": "He trains."}'
 sentences = (
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(str.strip).filter(lambda text: not blank(text))
 )
@@ -56,7 +57,7 @@ def test_of_allnli_the_train_rows_alone_are_read_and_quotes_are_text(file):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(st.tuples(sentences, sentences, st.sampled_from(LABELS)), min_size=1, max_size=6),
-    st.lists(st.sampled_from(['{"', "[]", "7", '{"gold_label": "neutral"}']), max_size=6),
+    st.lists(st.sampled_from(['{"', "[]", "7", '{"gold_label": "neutral"}', UNSEEN]), max_size=6),
     st.randoms(),
 )
 def test_every_pair_that_is_written_is_read_back_and_every_damaged_line_is_counted(tmp_path, rows, damage, random):

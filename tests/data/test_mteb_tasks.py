@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from metasearch.cli import main
 from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.records import RetrievalData
+from metasearch.data.labels import load_labels
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, DataError, HubError
 from metasearch.evaluation.evaluate import evaluate
@@ -89,7 +89,7 @@ def test_a_retrieval_task_has_graded_judgements_and_the_whole_corpus(task):
     ]  # fmt: skip
     assert found.data.grades == {("q0", "d1"): 2, ("q0", "d0"): 0, ("q2", "d0"): 0}
     assert found.split.test == found.data
-    labels = RetrievalData.from_rows("mteb:Mine")
+    labels = load_labels("mteb:Mine")
     assert [each.id for each in labels.questions] == ["q0", "q1"]
 
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_read_is_named(task, monkeypatch):
     with pytest.raises(ConfigError, match="task 'mteb:Mine' is for evaluation only"):
         load_benchmark("mteb:Mine", fold=1)
     with pytest.raises(DataError, match="mteb:Mine: expected a task of the type Retrieval, got 1 "):
-        RetrievalData.from_rows("mteb:Mine")
+        load_labels("mteb:Mine")
     task("Classification", ["eng-Latn"], {})
     with pytest.raises(ConfigError, match="its type is Classification; read are the types Retrieval, STS, Bitext"):
         load_benchmark("mteb:Mine")

@@ -8,12 +8,10 @@ from helpers.formats import FOLDER, FORMATS, copy, files, read, task, task_of
 from metasearch.config import registry
 from metasearch.config.library import Library, shipped
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.readers import stsb_multi_mt
 from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.errors import ConfigError, DataError
 
 RETRIEVAL = ("xquad-r", "jsonl-paragraphs", "jsonl-labelled", "csv-labelled")
-SIMILARITY = ("semeval2017", "sts-extended", "stsb-multi-mt", "jsonl-pairs", "csv-pairs")
 
 
 def candidates(data, language):
@@ -27,30 +25,13 @@ def pairs(data, name):
 
 
 @pytest.mark.parametrize("form", RETRIEVAL)
-def test_every_question_has_one_answer_in_every_language(form):
+def test_every_question_has_one_answer_in_every_language_all_in_one_article(form):
     data = read(form)
     assert {q.language for q in data.questions} == set(task_of(form).languages)
     for question in data.questions:
         answers = data.answers[question.id]
         assert {language: len(answering) for language, answering in answers.items()} == dict.fromkeys(data.languages, 1)
-
-
-@pytest.mark.parametrize("form", RETRIEVAL)
-def test_a_question_and_its_answers_are_in_one_article(form):
-    data = read(form)
-    article = {candidate.group for candidate in data.candidates}
-    for question in data.questions:
-        assert (
-            {c.group for answering in data.answers[question.id].values() for c in answering}
-            == {question.group}
-            <= article
-        )
-
-
-@pytest.mark.parametrize("form", SIMILARITY)
-def test_every_score_is_scaled_from_0_to_5_to_0_to_1(form):
-    scores = [pair.score for pair in read(form).pairs]
-    assert 0 <= min(scores) < max(scores) <= 1
+        assert {each.group for answering in answers.values() for each in answering} == {question.group}
 
 
 def test_xquad_r_makes_every_sentence_of_every_paragraph_a_candidate():
@@ -103,17 +84,6 @@ def test_stsb_multi_mt_crosses_languages_at_the_same_row():
     assert pairs(data, "de-en")[1] == ("Ein Mann, ein Plan.", 'He said "hello, you".', 3.6 / 5)
 
 
-def test_stsb_multi_mt_comes_split():
-    data = read("stsb-multi-mt")
-    assert stsb_multi_mt.SPLITS == ("train", "dev", "test")
-    assert data.given == {
-        **dict.fromkeys(("train-1", "train-2", "train-3"), "train"),
-        **dict.fromkeys(("dev-1", "dev-2"), "dev"),
-        **dict.fromkeys(("test-1", "test-2"), "test"),
-    }
-    assert len(data.pairs) == 3 * (3 + 2 + 2)
-
-
 def test_paragraph_rows_make_every_sentence_a_candidate_beside_its_paragraph():
     one, two, wax, nile = (
         "Bienen machen Honig.",
@@ -155,8 +125,9 @@ def test_candidates_of_sentences_and_of_labelled_rows_are_in_file_order(tmp_path
     ]  # fmt: skip
 
 
-def test_an_article_that_one_language_alone_names_is_no_other_article(tmp_path, caplog):
-    for language, article in (("de", ', "article": "here"'), ("el", "")):
+@pytest.mark.parametrize("other", [', "article": "there"', ""])
+def test_articles_that_share_a_question_are_one_whether_both_are_named_or_not(tmp_path, caplog, other):
+    for language, article in (("de", ', "article": "here"'), ("el", other)):
         (tmp_path / f"{language}.jsonl").write_text(f'{{"id": "1", "question": "One?", "answer": "A."{article}}}\n')
     assert len({question.group for question in read("jsonl-labelled", tmp_path).questions}) == 1
     assert not caplog.messages
@@ -243,19 +214,6 @@ def test_languages_with_a_region_or_script_are_canonical_in_records_and_file_nam
     assert data.answers["1"].keys() == {"pt-BR", "sr-Latn"}
 
 
-def test_xquad_r_shows_the_encoder_the_sentence_and_its_paragraph_without_separator():
-    nile = candidates(read("xquad-r"), "ar")[-1]
-    first, second = "النيل يجري نحو الشمال.", "يصب في البحر المتوسط."
-    assert nile == Candidate("ar_3_1", "ar", second + first + " " + second, "Nile", (), second)
-
-
-def test_articles_that_share_a_question_are_one(tmp_path):
-    rows = '{"id": "1", "question": "One?", "answer": "A.", "article": "X"}\n'
-    for language, article in (("de", "here"), ("el", "there")):
-        (tmp_path / f"{language}.jsonl").write_text(rows.replace("X", article))
-    assert len({question.group for question in read("jsonl-labelled", tmp_path).questions}) == 1
-
-
 def test_xquad_r_articles_whose_titles_are_translated_are_one(tmp_path):
     """Folds are cut between articles: no question is to be trained on in one language and tested in another."""
     place = copy("xquad-r", tmp_path)
@@ -297,3 +255,14 @@ def test_settings_that_a_reader_refuses_are_named_by_file_and_line(tmp_path, mon
     (tmp_path / "mine.yaml").write_text(declared.replace("task: demo", "task: mine"), encoding="utf-8")
     with pytest.raises(ConfigError, match=rf"mine\.yaml:{line}: reader: needs two languages$"):
         load_benchmark("mine", include=[str(tmp_path)])
+
+
+def test_a_candidate_can_be_its_sentence_without_the_paragraph():
+    whole = read("xquad-r")
+    alone = whole.sentences()
+    assert alone.questions == whole.questions
+    assert [c.text for c in alone.candidates] == [c.shown for c in whole.candidates]
+    assert [c.answers for c in alone.candidates] == [c.answers for c in whole.candidates]
+    assert alone.fingerprint != whole.fingerprint
+    with pytest.raises(ValueError, match="only a retrieval task has candidates"):
+        task("csv", "de", "de-de", candidates="sentence")

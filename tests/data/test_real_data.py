@@ -125,3 +125,12 @@ def test_english_pairs_of_train_that_stand_in_dev_or_test_are_not_translated(rea
     assert benchmark.translations.rows + benchmark.translations.left_out == 5 * 5749
     texts = {(pair.group, pair.texts) for pair in own.pairs if pair.pair == "de-de"}
     assert {(pair.group, pair.texts) for pair in german} <= texts
+
+
+@pytest.mark.slow
+def test_candidates_without_their_paragraph_are_the_sentences_that_are_shown(real_data):
+    whole = load_benchmark("lareqa", data=str(real_data))
+    alone = load_benchmark("lareqa-sentences", data=str(real_data))
+    assert alone.split.test.questions == whole.split.test.questions
+    assert [c.text for c in alone.data.candidates] == [c.shown for c in whole.data.candidates]
+    assert all(len(a.text) < len(w.text) for a, w in zip(alone.data.candidates, whole.data.candidates, strict=True))

@@ -251,10 +251,6 @@ def test_what_is_translated_and_how_belongs_to_the_fingerprint_of_the_data_and_f
     assert first.translations.fingerprint != second.translations.fingerprint
 
 
-def yaml_of(text):
-    return yaml.safe_load(text)
-
-
 def test_with_own_rows_kept_only_what_has_none_is_translated(translator):
     parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
     train = add_translations(parts, task_of(own="keep"), translator)[0].train
@@ -270,6 +266,6 @@ def test_rows_in_a_language_that_is_translated_into_must_be_spoken_of(translator
 
 
 def test_the_blocks_of_the_document_are_sound():
-    declared, *others = (yaml_of(text) for text in blocks("docs/translate.md", "yaml"))
+    declared, *others = map(yaml.safe_load, blocks("docs/translate.md", "yaml"))
     assert Translate.model_validate(declared["translate"]).into == ("de", "el")
     assert others == []

@@ -161,9 +161,3 @@ def test_a_program_that_takes_too_long_is_ended_with_what_it_began(place):
     source = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
     with pytest.raises(DataError, match=r"took more than 0.5 s; raise options\.timeout"):
         program(place, source, timeout=0.5).translate(["a"], "en", "de")
-
-
-def test_line_breaks_within_quotes_are_the_same_whatever_system_wrote_the_file(tmp_path):
-    (tmp_path / "en-de.csv").write_bytes(b'"one\r\ntwo","eins\r\nzwei"\r\n')
-    made = Files(Files.Options(path="{source}-{target}.csv"), Places(tmp_path, tmp_path))
-    assert made.translate(["one\ntwo"], "en", "de") == ["eins\nzwei"]

@@ -12,7 +12,7 @@ from metasearch.compress.trimming import trim
 from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.data.documents.passage import Passage
 from metasearch.data.formats.given import list_texts
-from metasearch.data.records import RetrievalData
+from metasearch.data.labels import load_labels
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder
@@ -167,17 +167,17 @@ ROWS = [
 @pytest.mark.parametrize("form", [None, "pandas", "arrow", "polars", "numpy", "torch"])
 def test_rows_of_datasets_are_read_in_every_format(form):
     rows = pytest.importorskip("datasets").Dataset.from_list(ROWS)
-    assert RetrievalData.from_rows(rows.with_format(form)) == RetrievalData.from_rows(ROWS)
+    assert load_labels(rows.with_format(form)) == load_labels(ROWS)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_rows_of_a_table_are_read(library):
     module = pytest.importorskip(library)
     table = module.Table.from_pylist(ROWS) if library == "pyarrow" else module.DataFrame(ROWS)
-    assert RetrievalData.from_rows(table) == RetrievalData.from_rows(ROWS)
+    assert load_labels(table) == load_labels(ROWS)
 
 
 @pytest.mark.parametrize("row", [["a", "b"], "a\nb", None, np.zeros((3, 3))])
 def test_a_row_that_is_no_mapping_is_one_line(row):
     with pytest.raises(DataError, match=r"^row 2: expected a dict, got .+$"):
-        RetrievalData.from_rows([ROWS[0], row])
+        load_labels([ROWS[0], row])

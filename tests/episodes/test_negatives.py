@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from helpers.corpus import FakeEncoder, at_angle, episodes_of, retrieval
 from metasearch.config.arrangement import Variant
 from metasearch.config.recipe import Episodes, Loss
-from metasearch.data.records import RetrievalData
+from metasearch.data.labels import load_labels
 from metasearch.episodes.triplets import TripletSampler, choose
 
 # d(q, p) = 0.5 and m = 0.25: hard below 0.5, semi-hard from 0.5 to 0.75, easy above 0.75.
@@ -137,7 +137,7 @@ def test_candidates_that_are_labelled_as_no_answers_come_first(wanted):
     # One of them answers nothing, the other answers another question.
     wrong = ["only wrong", "d1"]
     rows += [{"query": "q0", "document": text, "language": "en", "relevance": 0} for text in wrong]
-    data = RetrievalData.from_rows(rows)
+    data = load_labels(rows)
     sampler = TripletSampler(data, Episodes(k=8, n_neg=wanted), Loss())
     variant = Variant.parse("en_en")
     drawn = sampler.draw(variant, 8 * wanted, np.random.default_rng(0), None).examples

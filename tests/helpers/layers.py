@@ -1,5 +1,8 @@
 """The packages of metasearch, what each holds and what each may import: the one place where this is written down."""
 
+import ast
+from collections.abc import Mapping
+
 HOLDS = {
     "version": "the version, which reports and graphs name",
     "errors": "errors that a user can act on, each with its [exit code](exit-codes.md)",
@@ -49,3 +52,31 @@ LIGHT = (
     "evaluation/report", "retrieval/index", "pipelines/publish", "__init__",
 )  # fmt: skip
 """Packages that never import torch, so that reading, comparing and reporting answer at once."""
+
+
+def import_graph(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return the modules that each module imports when it runs, also within functions, but not for type checkers.
+
+    Args:
+        sources: dotted name of a module or package → its source, without relative imports.
+    """
+    graph = {}
+    for name, source in sources.items():
+        dotted = set[str]()
+        for node in ast.walk(_WithoutTypes().visit(ast.parse(source))):
+            if isinstance(node, ast.Import):
+                dotted |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.level, f"{name}:{node.lineno}: relative import"
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                dotted |= {each if each in sources else str(node.module) for each in names}
+        graph[name] = dotted & sources.keys()
+    return graph
+
+
+class _WithoutTypes(ast.NodeTransformer):
+    """Removes what only type checkers read."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        return node.orelse if ast.unparse(node.test).endswith("TYPE_CHECKING") else node

@@ -3,8 +3,8 @@
 import pytest
 
 from metasearch.config.distillation import CorpusSettings
+from metasearch.data.parallel import prepare
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.pipelines import prepare
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 

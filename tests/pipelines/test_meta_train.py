@@ -41,7 +41,7 @@ def rows(count=40):
 
 @pytest.fixture(scope="module")
 def data():
-    return ms.RetrievalData.from_rows(rows())
+    return ms.load_labels(rows())
 
 
 def model():
@@ -64,7 +64,7 @@ def test_a_model_is_trained_in_place_as_the_parts_of_train_would_and_can_be_save
 
     assigned = [*(f"{key}={value}" for key, value in SMALL.items()), "options.inner_lr=1e-2", "loss.margin=0.2"]
     recipe = ms.load_recipe("maml-align", assigned)
-    ms.fit(ms.make_learner(recipe, reference), data.benchmark(CHAIN), recipe)
+    ms.fit(ms.make_learner(recipe, reference), ms.make_benchmark(data, CHAIN), recipe)
     for name, weight in reference.model.state_dict().items():
         assert torch.equal(weight, mine.state_dict()[name]), name
 
@@ -105,7 +105,7 @@ def test_an_encoder_leaves_the_modules_and_settings_of_its_model_alone():
 
 
 def test_a_benchmark_has_its_own_arrangements(data):
-    benchmark = data.benchmark(CHAIN, fold=1)
+    benchmark = ms.make_benchmark(data, CHAIN, fold=1)
     assert ms.meta_train(model(), benchmark, settings=SMALL, max_steps=1)
     with pytest.raises(ms.MetasearchError, match="a benchmark already has arrangements and a fold"):
         ms.meta_train(model(), benchmark, CHAIN)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import metasearch as ms
 from metasearch.config.run import TuneConfig
-from metasearch.data.records import Candidate, RetrievalData
+from metasearch.data.labels import load_labels
+from metasearch.data.records import Candidate
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.pipelines import alignment
@@ -44,7 +45,7 @@ def rows(count=12, languages=("de", "en")):
 
 
 def labels(count=12, folds=5, extra=(), **languages):
-    return Labels.of(RetrievalData.from_rows(rows(count, **languages)), folds)
+    return Labels.of(load_labels(rows(count, **languages)), folds)
 
 
 def scored(step, values, groups, pool="multilingual"):
@@ -268,7 +269,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     texts = tmp_path / "pages"
     texts.mkdir()
     (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
-    told, how = RetrievalData.from_rows(rows()), {"documents": texts, "encoder": "tiny", "folds": 3}
+    told, how = load_labels(rows()), {"documents": texts, "encoder": "tiny", "folds": 3}
     whole = ms.tune(told, tmp_path / "whole", **how)
     with pytest.raises(Interrupted, match=r"Continue with: metasearch\.tune\("):
         ms.tune(told, tmp_path / "cut", **how, open_callback=lambda name: nullcontext(Stopping()))
@@ -302,7 +303,7 @@ def test_the_report_says_which_passages_of_the_documents_folds_search(tmp_path, 
     for number, text in enumerate([told[0]["document"], "Brot wird gebacken.", "Der Zug ist spät."][:pages]):
         (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
     config = TuneConfig(documents=[str(tmp_path)], encoder={"name": "tiny"})
-    run = TuneRun(config, tmp_path / "out", RetrievalData.from_rows(told))
+    run = TuneRun(config, tmp_path / "out", load_labels(told))
     run.load_data()
     run.load_encoders()
     assert [each for each in run.notes if "passages of the documents" in each or "Folds" in each] == [note] * bool(note)

@@ -40,6 +40,8 @@ SUFFIXES = {
 }
 """End of a document's name → module of `metasearch.data.documents.readers`; `.gz` may follow."""
 
+_PAGES = ("text", "markdown", "html")
+"""Readers of files that are one page. A line of other files is a row of a table, a page of PDF or a Word paragraph."""
 NO_TEXT = "documents without text"
 _NAMED = 5
 """Outputs of metasearch that a warning names."""
@@ -221,6 +223,12 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         detected += notes.detected
     for line in disagreements(detected, asked.detect_always):
         log.warning("%s", line)
+
+
+def page_of(passage: Passage) -> tuple[str, int]:
+    """Return what tells a passage's page: its file, and its line where a line of the file is a page."""
+    path = Path(passage.file)
+    return passage.file, 0 if SUFFIXES.get(suffix_of(path)) in _PAGES else passage.line
 
 
 def passages(source: Source, settings: Settings, notes: Notes) -> Iterator[Passage]:

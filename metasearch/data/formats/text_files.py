@@ -8,7 +8,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -258,6 +258,11 @@ EXAMPLES = 3
 """Places that are named of each reason to leave a line out, and files that are named of those passed over."""
 
 
+def some(names: Sequence[str]) -> str:
+    """Return the first few names, with dots for the others."""
+    return ", ".join([*names[:EXAMPLES], *["..."] * (len(names) > EXAMPLES)])
+
+
 @dataclass
 class Report:
     """Line counts.
@@ -305,6 +310,5 @@ class Report:
         if self.dropped:
             parts.append("dropped: " + ", ".join(f"{count} {reason}" for reason, count in self.dropped.items()))
         if self.ignored:
-            names = [Path(name).name for name in self.ignored[:EXAMPLES]]
-            parts.append("skipped: " + ", ".join(names + ["..."] * (len(self.ignored) > EXAMPLES)))
+            parts.append(f"skipped: {some([Path(name).name for name in self.ignored])}")
         return "; ".join(parts)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from metasearch.config.distillation import CorpusSettings
 from metasearch.data.formats.blank import blank, normalise
 from metasearch.data.formats.rows import SHARD, STATE, missing_column, read_rows
-from metasearch.data.formats.text_files import EXAMPLES, PACKED, byte_lines, require_readable, suffix_of, unpacked
+from metasearch.data.formats.text_files import PACKED, byte_lines, require_readable, some, suffix_of, unpacked
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.parallel.columns import find_layout
 from metasearch.data.parallel.names import TRAIN, Part, recognise
@@ -57,15 +57,11 @@ class Found(NamedTuple):
         held_out, others = ([name for name, held in self.ignored.items() if held is kind] for kind in (True, False))
         lines = []
         if held_out:
-            lines.append(f"skipped as dev, validation or test split: {_some(held_out)}; name a file to read it")
+            count = f"{len(held_out):,} files"
+            lines.append(f"skipped as dev, validation or test split: {count}, {some(held_out)}; name a file to read it")
         if others:
-            lines.append(f"skipped, not named as parallel text: {_some(others)}{_hint(others)}")
+            lines.append(f"skipped, not named as parallel text: {len(others):,} files, {some(others)}{_hint(others)}")
         return lines
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join([*names[:EXAMPLES], *["..."] * (len(names) > EXAMPLES)])
-    return f"{len(names):,} files, {shown}"
 
 
 def _hint(names: Iterable[str]) -> str:

@@ -103,19 +103,15 @@ def _language(row: Row) -> str:
 
 def _judgements(folder: Path, splits: Sequence[str]) -> Iterator[Judgement]:
     """Yield the judgements of splits; irrelevant documents have grade 0, as negative numbers in TREC files."""
-    known = {path.name.partition(".")[0]: path for path in _judged_files(folder)}
+    inside = folder / "qrels"
+    names = sorted(os.listdir(inside)) if os.path.isdir(inside) else []
+    known = {name.partition(".")[0]: inside / name for name in names if suffix_of(Path(name)) in _JUDGED}
     chosen = {name: known.get(name) for name in splits} if splits else dict(known)
     for split, path in chosen.items():
         if path is None:
             have = ", ".join(each.name for each in known.values()) or "nothing"
             raise DataError(f"{folder / 'qrels' / split}.tsv: no such file; there is {have}")
         yield from _read_judged(path, split)
-
-
-def _judged_files(folder: Path) -> list[Path]:
-    inside = folder / "qrels"
-    names = sorted(os.listdir(inside)) if os.path.isdir(inside) else []
-    return [inside / name for name in names if suffix_of(Path(name)) in _JUDGED]
 
 
 def _read_judged(path: Path, split: str) -> Iterator[Judgement]:

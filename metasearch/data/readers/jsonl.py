@@ -2,11 +2,13 @@
 
 Retrieval rows are either paragraphs, `{"sentences": [...], "questions": [{"question": ..., "answer": 0}]}`, in which
 every sentence is a candidate, or labelled questions, `{"question": ..., "answer": ...}`, in which every answer is one.
-Similarity rows are `{"text1": ..., "text2": ..., "score": 0..5}`. The embedded benchmark is an example.
+Similarity rows are `{"text1": ..., "text2": ..., "score": 0..5}`. The embedded benchmark is an example. CSV files have
+the same columns in a header, and no rows of paragraphs.
 """
 
 import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -43,14 +45,22 @@ def read(folder: Path, task: Task, suffix: str = ".jsonl") -> Data:
     """Read all files of a task, of the kind of `suffix`; `DataError` names file, line and field."""
     paths = [folder / name for name in files(task, suffix)]
     if task.kind == "retrieval":
-        corpus = _Corpus(folder)
+        collector = _Collector(folder)
         for path, language in zip(paths, task.languages, strict=True):
-            corpus.read(path, language)
-        return corpus.data()
+            collector.read(path, language)
+        return collector.data()
     pairs: list[ScoredPair] = []
     for path, languages in zip(paths, task.language_pairs, strict=True):
         pairs += _scored_pairs(path, languages)
     return SimilarityData(tuple(pairs))
+
+
+read_CSV = partial(read, suffix=".csv")
+files_CSV = partial(files, suffix=".csv")
+"""Users' own data as CSV with a header: `LL.csv` a language for retrieval, `LL-LL.csv` a pair for similarity.
+
+Columns are `question,answer[,context][,id][,article]`, or `text1,text2,score[,group]`.
+"""
 
 
 class _Row(BaseModel):
@@ -98,7 +108,7 @@ def _scored_pairs(path: Path, languages: tuple[str, str]) -> list[ScoredPair]:
     return pairs
 
 
-class _Corpus:
+class _Collector:
     """Collects rows; a text that answers several questions becomes one candidate."""
 
     def __init__(self, folder: Path) -> None:

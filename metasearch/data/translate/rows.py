@@ -15,7 +15,7 @@ from metasearch.data.formats.blank import normalise
 from metasearch.data.records import Candidate, Data, Labelled, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.errors import DataError
 
-Row = Question | Candidate | ScoredPair
+Record = Question | Candidate | ScoredPair
 Translate = Callable[[Sequence[str], str], dict[str, str]]
 """Translates texts of the source language into a language: text → translation."""
 Key = tuple[str, ...]
@@ -26,11 +26,11 @@ Key = tuple[str, ...]
 class TranslatedRow:
     """A row that is added to train."""
 
-    row: Row
-    origin: Row
+    row: Record
+    origin: Record
 
 
-def rows_of(data: Data) -> Iterator[Row]:
+def rows_of(data: Data) -> Iterator[Record]:
     """Yield the rows in data."""
     if isinstance(data, RetrievalData):
         yield from data.questions
@@ -39,7 +39,7 @@ def rows_of(data: Data) -> Iterator[Row]:
         yield from data.pairs
 
 
-def with_rows(data: Labelled, rows: Iterable[Row]) -> Labelled:
+def with_rows(data: Labelled, rows: Iterable[Record]) -> Labelled:
     """Return data with these rows in place of its own."""
     new = list(rows)
     if isinstance(data, SimilarityData):
@@ -53,7 +53,7 @@ def without(data: Labelled, languages: Collection[str]) -> Labelled:
     return with_rows(data, (row for row in rows_of(data) if not set(_languages(row)) & set(languages)))
 
 
-def _languages(row: Row) -> tuple[str, ...]:
+def _languages(row: Record) -> tuple[str, ...]:
     return row.languages if isinstance(row, ScoredPair) else (row.language,)
 
 
@@ -175,14 +175,14 @@ def drop_leaked(rows: Iterable[TranslatedRow], held: Mapping[Key, str], drop: bo
     return kept, left
 
 
-def _asked(row: Row) -> tuple[str, ...]:
+def _asked(row: Record) -> tuple[str, ...]:
     """Return the ids of the questions that a row is or answers."""
     if isinstance(row, Question):
         return (row.id,)
     return row.answers
 
 
-def _called(row: Row) -> str:
+def _called(row: Record) -> str:
     """Return what a row is called in a message."""
     if isinstance(row, Question):
         return f"question '{row.id}' in {row.language}, '{row.text[:60]}',"
@@ -191,7 +191,7 @@ def _called(row: Row) -> str:
     return f"pair '{row.group}' in {row.pair}, '{row.text1[:40]}' and '{row.text2[:40]}',"
 
 
-def _key(row: Row) -> Key:
+def _key(row: Record) -> Key:
     if isinstance(row, Question | Candidate):
         return type(row).__name__, row.language, normalise(row.text)
     # The order of the two says nothing.

@@ -191,7 +191,7 @@ def _rows(train: Labelled, block: Translate, translator: Translator | None) -> l
     return list(made(train, source, into, block.own == "keep", translate))  # type: ignore[arg-type]
 
 
-def _texts(row: rows.Row) -> list[str]:
+def _texts(row: rows.Record) -> list[str]:
     if isinstance(row, ScoredPair):
         return [row.pair, row.text1, row.text2, repr(row.score), row.group]
     answers = row.answers if isinstance(row, Candidate) else ()

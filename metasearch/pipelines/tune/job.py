@@ -20,11 +20,13 @@ from metasearch.config.postprocessing import NeutralSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.unlabelled import read_unlabelled
-from metasearch.data.records import RetrievalData
+from metasearch.data.labels import load_labels
+from metasearch.data.records import RetrievalData, texts_of
 from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import append, estimate, is_neutral
+from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import DataError, Interrupted, quoted
 from metasearch.evaluation.report.formats import duration
 from metasearch.io import atomic_write
@@ -81,7 +83,7 @@ class TuneRun(Run[TuneConfig]):
         if isinstance(given, str) and not given:
             raise DataError(f"{self.files.path}: the labels are in no file. Continue with: {self.continuation}")
         if not isinstance(given, Benchmark | RetrievalData):
-            given = RetrievalData.from_rows(given, config.columns, ignore_identical_ids=config.ignore_identical_ids)
+            given = load_labels(given, config.columns, ignore_identical_ids=config.ignore_identical_ids)
         self.labels = Labels.of(given, config.folds)
         self.notes += self.labels.data.notes  # logged by what read them
         log.info("labels: %s", self.labels.data.describe())
@@ -95,6 +97,7 @@ class TuneRun(Run[TuneConfig]):
         self._index = IndexSettings(detect=tuple(languages) if len(languages) > 1 else "all")
         if self.config.documents:
             self._read_documents()
+        warn_of_unknown(self.encoder, ((each.language, each.text) for each in texts_of(self.labels.everything)))
         return {ENCODER: self.encoder.origin}
 
     def validate(self) -> None:

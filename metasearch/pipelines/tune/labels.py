@@ -7,7 +7,7 @@ from typing import Self
 from metasearch.config.languages import UNKNOWN
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.postprocessing import LEAST
-from metasearch.data.benchmark import Benchmark
+from metasearch.data.benchmark import Benchmark, make_benchmark
 from metasearch.data.folds import Split, split
 from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
@@ -49,7 +49,7 @@ class Labels:
         if isinstance(labels, RetrievalData):
             most = len({question.group for question in labels.questions}) // 2
             folds = min(folds, most) if most >= LEAST_FOLDS and len(labels.questions) >= LEAST_LABELS else 0
-            return cls(labels, labels, labels.benchmark(folds=folds, name="labels") if folds else None, folds)
+            return cls(labels, labels, make_benchmark(labels, folds=folds, name="labels") if folds else None, folds)
         task, data = labels.task, labels.data
         if not isinstance(data, RetrievalData) or task.folds.method != "kfold":
             raise ConfigError(f"task '{task.name}': tune needs questions with answers, to be cut into folds")

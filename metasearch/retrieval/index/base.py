@@ -135,6 +135,7 @@ class Store(Protocol):
         kind: encoder and settings of the index.
         arrays: arrays that belong to the vectors, such as the projection of a neutral index.
         languages: how many rows each language has, most first.
+        unknown: languages that the encoder hardly knows, and the reason of each (`encoders.unknown_languages`).
     """
 
     name: str
@@ -143,6 +144,10 @@ class Store(Protocol):
 
     @property
     def languages(self) -> Mapping[str, int]: ...  # noqa: D102
+
+    @property
+    def unknown(self) -> Mapping[str, str]:  # noqa: D102
+        return {}
 
     def __len__(self) -> int: ...
 

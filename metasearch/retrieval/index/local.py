@@ -155,6 +155,11 @@ class LocalStore(Store):
             counts[tag] += count
         return dict(sorted((+counts).items(), key=lambda item: (-item[1], item[0])))
 
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Languages of the index that its encoder hardly knows, and the reason of each."""
+        return {tag: reason for tag, reason in self.state.get("unknown", {}).items() if tag in self.languages}
+
     def changed(self) -> bool:
         """Return whether another writer has changed the index; `RunFolderError` where it is gone or damaged."""
         return read_state(self.folder) != self.state

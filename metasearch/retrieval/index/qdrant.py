@@ -190,6 +190,11 @@ class QdrantStore(Store):
         """Make a new or existing collection a copy of a local index (`copy_to_qdrant`)."""
         return copy_to_qdrant(index, Address.parse(address), words, expanded, on_sent)
 
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Languages that the encoder hardly knows, as the index said that was copied."""
+        return dict(self.state.get("unknown", {}))
+
     @cached_property
     def languages(self) -> dict[str, int]:
         """How many passages each language has, most first."""
@@ -366,6 +371,7 @@ def copy_to_qdrant(
     for ids in _parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
     state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
+    state["unknown"] = store.unknown
     collection.call("update_collection", metadata=state)
     return CopyResult(len(store), sent, len(gone))
 

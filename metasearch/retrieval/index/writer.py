@@ -136,12 +136,17 @@ class IndexWriter(LocalStore):
             self._add(vectors[part], [passages[i] for i in part.tolist()], keys[part])
         return len(new)
 
-    def finish(self, files: Sequence[FilePlaces], arrays: Mapping[str, NDArray[Any]] | None = None) -> LocalStore:
+    def finish(
+        self,
+        files: Sequence[FilePlaces],
+        arrays: Mapping[str, NDArray[Any]] | None = None,
+        unknown: Mapping[str, str] | None = None,
+    ) -> LocalStore:
         """Set the index's documents, in the order in which hits of equal scores come; delete all other passages.
 
-        `arrays` are those that belong to the vectors from now on; by default those of before. Return the index as
-        readers see it from now on; nothing more can be written. `RunFolderError` if it cannot be written; the index
-        stays as it was.
+        `arrays` are those that belong to the vectors, and `unknown` languages that the encoder hardly knows, with the
+        reasons; by default those of before. Return the index as readers see it from now on; nothing more can be
+        written. `RunFolderError` if it cannot be written; the index stays as it was.
         """
         keys = np.concatenate([np.zeros((0, KEY_BYTES), np.uint8), *(each.keys for each in files)])
         ids = self._find(keys)
@@ -152,6 +157,7 @@ class IndexWriter(LocalStore):
         content.update(json.dumps([[*vars(each.file).values(), each.lines.tolist()] for each in files]).encode())
         own = dict(self.arrays if arrays is None else arrays)
         state = {**self.state, "files": len(files), "contents": content.hexdigest(), "arrays": bool(own)}
+        state |= {} if unknown is None else {"unknown": dict(unknown)}
         blocks = dict(self._blocks)
         with self._database.transaction():
             self._database.delete("file", range(len(files), self.state["files"] or 0))

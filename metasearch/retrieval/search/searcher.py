@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from metasearch.config import yaml
 from metasearch.config.index import BALANCED_BY_DEFAULT, SearchSettings
+from metasearch.config.languages import find_tags
 from metasearch.config.recipe import Role
+from metasearch.data.documents.read import page_of
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.cross_encoder import Reranker
 from metasearch.encoders.encoder import Encoder
@@ -25,6 +27,8 @@ QUERY: Role = "question"
 _FUSED = 10
 """How many times as many passages as are wanted each of two rankings brings to their fusion."""
 _FUSED_LEAST = 100
+_PAGED, _PAGED_MOST = 4, 32
+"""Hits by page: how many times as many passages are ranked first, and at most if these are enough for passages."""
 _WHOLE = 2**20
 """Tokens of a text: none that is cut at this length was ever a passage."""
 
@@ -65,6 +69,7 @@ class Searcher:
         hybrid: bool = False,
         expand: bool = False,
         balance: bool = BALANCED_BY_DEFAULT,
+        by: str = "page",
         rerank: int = 0,
         where: Any = (),
     ) -> list[list[Hit]]:
@@ -73,12 +78,16 @@ class Searcher:
         Args:
             queries: in any language that the encoder knows.
             top_k: how many are wanted for each.
-            languages: of the passages, as tags in any case; by default all.
+            languages: of the passages, as tags in any case; by default all. `en` has `en-US`, too (RFC 4647, basic
+                filtering).
             hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
                 that of the fusion.
             expand: score passages with their nearest ones in other languages (`metasearch.retrieval.search.searcher`).
             balance: measure each score from the best score in the passage's language
                 (`metasearch.encoders.pool_scores`); passages of unknown language count as one language.
+            by: `page`: a page has one hit, its best passage, as long as there are other pages among the best 32 ·
+                `top_k` passages; `passage`: all passages are ranked alike. A page is a file; a page of a PDF; a row of
+                a table.
             rerank: passages of each query, at least `top_k`, that the cross-encoder reads; the score of a hit is then
                 the raw score of the cross-encoder. 0 reranks none.
             where: conditions on further fields; hits meet all of them: `["price<10", "topic=news"]`, or a mapping for
@@ -93,7 +102,7 @@ class Searcher:
         """
         asked = {
             "top_k": top_k, "languages": tuple(languages), "hybrid": hybrid, "expand": expand, "balance": balance,
-            "rerank": rerank, "where": where,
+            "by": by, "rerank": rerank, "where": where,
         }  # fmt: skip
         return self.answer(list_texts(queries, "queries"), yaml.check(asked, SearchSettings, "search"))
 
@@ -102,6 +111,7 @@ class Searcher:
         if not queries:
             return []
         self._require_reranker(asked)
+        asked = asked.model_copy(update={"languages": tuple(find_tags(asked.languages, self.languages))})
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         vectors = self.encode_queries(queries)
@@ -109,7 +119,8 @@ class Searcher:
             self.store.expand()
         hits = self._distinct(asked, lambda count: self._ranked(queries, vectors, count, asked))
         if asked.rerank:
-            hits = [self._rerank(query, own)[: asked.top_k] for query, own in zip(queries, hits, strict=True)]
+            hits = [self._rerank(query, own) for query, own in zip(queries, hits, strict=True)]
+            hits = [by_page(own, asked.top_k) if asked.by == "page" else own[: asked.top_k] for own in hits]
         return hits
 
     def _require_reranker(self, asked: SearchSettings) -> None:
@@ -146,15 +157,21 @@ class Searcher:
     def _distinct(self, asked: SearchSettings, ranked: Callable[[int], list[Ranking]]) -> list[list[Hit]]:
         """Return the hits of each query; `ranked` returns so many best rows.
 
-        Equal texts in several languages are one hit, so that more rows are ranked where they take the places of others.
+        More rows are ranked where equal texts in several languages, or passages of a page, take the places of others.
         """
         inside = list(dict.fromkeys(asked.languages or self.languages))
-        count = depth = asked.rerank or asked.top_k
+        depth = asked.rerank or asked.top_k
+        paged = asked.by == "page" and not asked.rerank
+        count = depth * (_PAGED if paged else 1)
         while True:
             found = ranked(count)
-            hits = [self._hits(*own, inside)[:depth] for own in found]
-            if all(len(own) == depth or len(rows) < count for own, (rows, _) in zip(hits, found, strict=True)):
-                return hits
+            hits = [self._hits(*own, inside) for own in found]
+            deep = not paged or count >= _PAGED_MOST * depth
+            if all(
+                len(rows) < count or len(own if deep else _first_of_pages(own)) >= depth
+                for own, (rows, _) in zip(hits, found, strict=True)
+            ):
+                return [by_page(own, depth) if paged else own[:depth] for own in hits]
             count *= 2
 
     def _rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -184,3 +201,18 @@ class Searcher:
         # Words of every text do not distinguish any.
         special = set(getattr(self.encoder.model.tokenizer, "all_special_ids", ()))
         return [[token for token in tokens if token not in special] for tokens in found]
+
+
+def by_page(hits: Sequence[Hit], top_k: int) -> list[Hit]:
+    """Return the best hits, one of each page; further ones of these pages only where there are fewer pages."""
+    first = _first_of_pages(hits)[:top_k]
+    others = sorted(set(range(len(hits))) - set(first))
+    return [hits[i] for i in sorted(first + others[: top_k - len(first)])]
+
+
+def _first_of_pages(hits: Sequence[Hit]) -> list[int]:
+    """Return the number of the first hit of each page."""
+    found: dict[tuple[str, int], int] = {}
+    for i, hit in enumerate(hits):
+        found.setdefault(page_of(hit.passage), i)
+    return list(found.values())

@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from heapq import heappush, heapreplace
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from metasearch.data.documents.languages import disagreements
 from metasearch.data.documents.passage import Notes, Passage, Problem
 from metasearch.data.documents.read import Source, passages, sources
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
 from metasearch.retrieval.index.projection import languages_of
@@ -28,6 +30,10 @@ from metasearch.runs.signals import interrupted
 
 log = logging.getLogger(__name__)
 
+Drawn = list[tuple[int, str]]
+"""A heap of passages: number of the key, text."""
+Sample = dict[str, Drawn]
+"""Language → some passages in it."""
 _AT_ONCE = 1024
 """Passages that are read, or encoded and then written, at a time."""
 
@@ -94,9 +100,10 @@ def update(
         check(encoder, settings.neutral, store.arrays, found.languages + Counter(store.languages))
         if not store.unprojected:
             warn_of_outside(store.arrays, found.languages)
+        unknown = _unknown(store, encoder, found)
         _encode(store, encoder, found, cut, callback)
         arrays = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
-        done = store.finish(found.files, arrays)
+        done = store.finish(found.files, arrays, unknown)
         assert done.quantised  # caches what goes through a projection
         passages, languages, neutral = done.places, done.languages, languages_of(done.arrays)
     files = {each.file.path: each.file.sha256 for each in found.files}
@@ -114,6 +121,13 @@ def update(
         skipped_rows=found.rows,
         neutral=neutral,
     )
+
+
+def _unknown(store: IndexWriter, encoder: Encoder, found: "Plan") -> dict[str, str]:
+    """Return the languages that the encoder hardly knows, with the reasons; new ones are told."""
+    read = ((tag, text) for tag, drawn in found.sample.items() for _, text in drawn)
+    reasons = {**store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
+    return {tag: reason for tag, reason in reasons.items() if reason}
 
 
 def _encode(store: IndexWriter, encoder: Encoder, found: "Plan", cut: Settings, callback: Callback) -> None:
@@ -143,6 +157,8 @@ class Plan:
     """New and changed documents, and their keys without a vector."""
     new: set[bytes] = field(default_factory=set)
     """Keys of all passages that have no vector."""
+    sample: Sample = field(default_factory=dict)
+    """Passages of each language of the changed files, to see whether the encoder knows it."""
     languages: Counter[str] = field(default_factory=Counter)
     """Passages of the changed files by language."""
     counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
@@ -221,24 +237,39 @@ def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str)
 
 def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings) -> None:
     """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
-    notes, languages = Notes(), Counter[str]()
+    notes, languages, sample = Notes(), Counter[str](), Sample()
     parts, lines, cut = [passage_keys([])], [], passages(source, settings, notes)
     while some := list(islice(cut, _AT_ONCE)):
         keys = passage_keys(some)
         parts.append(keys)
         lines += [passage.line for passage in some]
         languages.update(passage.language for passage in some)
+        for passage, key in zip(some, keys, strict=True):
+            _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text))
     keys = np.concatenate(parts)
     found.files.append(FilePlaces(file, keys, np.array(lines, np.int32)))
     lacking = {key.tobytes() for key in keys[~store.known(keys)]}
     found.changed.append((source, frozenset(lacking - found.new)))
     found.new |= lacking
     found.languages += languages
+    for language, drawn in sample.items():
+        for entry in drawn:
+            _draw(found.sample.setdefault(language, []), entry)
     found.problems += notes.problems
     found.rows += notes.rows
     found.detected += notes.detected
     for what, times in notes.counts.items():
         found.counts.setdefault(what, []).append((times, source.file))
+
+
+def _draw(drawn: Drawn, entry: tuple[int, str]) -> None:
+    """Keep `TEXTS` distinct texts with the smallest keys: a sample independent of document order."""
+    # The first of a heap is its smallest, and an entry has the negative of its key.
+    if len(drawn) < TEXTS:
+        if entry not in drawn:
+            heappush(drawn, entry)
+    elif entry > drawn[0] and entry not in drawn:
+        heapreplace(drawn, entry)
 
 
 def new_passages(changed: Sequence[tuple[Source, frozenset[bytes]]], settings: Settings) -> Iterator[Passage]:

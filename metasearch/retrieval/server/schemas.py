@@ -178,13 +178,18 @@ class SearchAnswer(BaseModel):
 
 
 class IndexFacts(BaseModel):
-    """The answer to `GET /index`. `max_hits` is the largest number of hits for a query."""
+    """The answer to `GET /index`.
+
+    `max_hits` is the largest number of hits for a query; `unknown_languages` are those that the model hardly knows,
+    with the reasons.
+    """
 
     model: str
     dimensions: int
     max_hits: int
     passages: int
     languages: dict[str, int]
+    unknown_languages: dict[str, str]
 
 
 class Model(BaseModel):

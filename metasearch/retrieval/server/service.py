@@ -151,6 +151,7 @@ class Service:
             max_hits=self.limits.hits,
             passages=sum(self.searcher.languages.values()),
             languages=dict(self.searcher.languages),
+            unknown_languages=dict(self.searcher.store.unknown),
         )
 
     def _work(self, work: EmbeddingWork | SearchSettings, texts: list[str]) -> list[Result]:

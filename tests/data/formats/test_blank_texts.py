@@ -3,15 +3,12 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from helpers.formats import copy, read
 from helpers.passages import shown
-from metasearch.config.distillation import CorpusSettings
-from metasearch.data.entailment import read_entailment
-from metasearch.data.formats.blank import blank, remove_invisible
-from metasearch.data.parallel.corpus import read_corpus
+from metasearch.data.formats.blank import blank, normalise, remove_invisible
 from metasearch.data.texts import read_tagged, read_texts
 from metasearch.errors import DataError
 
@@ -76,29 +73,12 @@ def test_a_reader_refuses_it_with_its_place(form, name, text, place, tmp_path):
     assert str(caught.value) == f"{path}{place}{SAYS}"
 
 
-def test_a_line_of_a_parallel_corpus_with_such_a_side_is_dropped_and_counted(tmp_path):
-    path = tmp_path / "en-de.tsv"
-    path.write_text(f"one\teins\n{UNSEEN}\tzwei\nthree\t{UNSEEN}\n", encoding="utf-8")
-    corpus = read_corpus([path], CorpusSettings())
-    assert [pair.texts for pair in corpus] == [("one", "eins")]
-    assert corpus.report.describe() == "3 lines read, 1 kept; dropped: 2 empty side"
-    assert corpus.report.examples == [f"{path}:2: empty side", f"{path}:3: empty side"]
-
-
 def test_a_sentence_of_xquad_r_that_shows_nothing_is_refused(tmp_path):
     path = copy("xquad-r", tmp_path) / "el.json"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('"context": "Ο Νείλος ρέει', f'"context": "{UNSEEN * 5}'), encoding="utf-8")
     with pytest.raises(DataError, match=r"sentence_breaks\[0\]: expected a sentence from 0 to 29, got only characters"):
         read("xquad-r", path.parent)
-
-
-def test_an_entailment_pair_with_such_a_sentence_is_dropped_and_counted(tmp_path):
-    path = tmp_path / "nli.tsv"
-    path.write_text(f"sentence1\tsentence2\tlabel\na\tb\tneutral\n{UNSEEN}\tb\tneutral\n", encoding="utf-8")
-    found = read_entailment([path])
-    assert [pair.texts for pair in found.pairs] == [("a", "b")]
-    assert found.report.describe() == "2 lines read, 1 kept; dropped: 1 a sentence is missing"
 
 
 @pytest.mark.parametrize("reading", [lambda path: list(read_texts([path])), lambda path: read_tagged([path], 9)])
@@ -122,3 +102,35 @@ def test_a_line_of_a_task_that_shows_nothing_is_passed_over_like_a_blank_one(for
 def test_a_line_of_a_document_that_shows_nothing_is_passed_over_like_a_blank_one(name, row, tmp_path):
     head = "" if name.endswith("l") else "text\n"
     assert shown(tmp_path / name, f"{UNSEEN}\n{head}{UNSEEN}\n{row}\n")[0][1] == "Bees."
+
+
+# Look-alikes, as in the EMA teacher paper: NFKC, and one symbol each for quotes and dashes.
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("“quoted” „zitiert“ «cité» ＂full＂ 5″", '"quoted" "zitiert" "cité" "full" 5"'),
+        ("‘quoted’ ‚zitiert‘ ‹cité› `this´ l’eau 5′", "'quoted' 'zitiert' 'cité' 'this' l'eau 5'"),
+        ("one‐two‑three 1–2 yes — no ―quoth he −4", "one-two-three 1-2 yes - no -quoth he -4"),
+        ("ＡＢＣ ﬁne ① x² カ\uff9e", "ABC fine 1 x2 ガ"),
+        ("\u00a0 no\u00a0break\u3000wide \n", "no break wide"),
+        ("`ascii'", "'ascii'"),
+    ],
+)
+def test_variants_of_a_symbol_are_written_in_one_way(written, expected):
+    assert normalise(written) == expected
+
+
+@pytest.mark.parametrize("text", ["プール", "בית־ספר", "don't", "well-known", "人々「日本」〜", "soft\u00adhyphen"])
+def test_letters_and_marks_of_one_script_stay_as_they_are(text):
+    assert normalise(text) == text
+
+
+@given(st.text())
+@example("e\u2032\u0301")
+@example("\u00a8")
+def test_twice_is_the_same_as_once_and_the_result_is_nfkc(text):
+    once = normalise(text)
+    assert normalise(once) == once
+    assert unicodedata.is_normalized("NFKC", once)

@@ -1,131 +1,85 @@
 """One reader of rows: the same rows from every kind of source, each with its place."""
 
-import gzip
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.files import write
 from metasearch.data.formats.rows import read_rows
 from metasearch.errors import DataError
 
 ROWS = [{"query": "Where?", "document": "Here, there"}, {"query": "Wo?", "document": 'Say "hier"'}]
 
 
-def in_csv(folder):
-    path = folder / "rows.csv"
-    path.write_text('question,document\nWhere?,"Here, there"\n\nWo?,"Say ""hier"""\n', encoding="utf-8")
-    return path, [f"{path}:2", f"{path}:4"]
+QUESTIONS = [{"question": row["query"], "document": row["document"]} for row in ROWS]
+LINES = [f"{json.dumps(row)}\n" for row in QUESTIONS]
+# What a file of text holds, and the lines of its rows.
+TEXT_FILES = {
+    "rows.csv": ('question,document\nWhere?,"Here, there"\n\nWo?,"Say ""hier"""\n', (2, 4)),
+    "rows.tsv": ('question\tdocument\r\nWhere?\tHere, there\r\nWo?\tSay "hier"\r\n', (2, 3)),
+    "rows.jsonl": ("".join(LINES), (1, 2)),
+    "rows.jsonl.gz": ("".join(LINES), (1, 2)),
+}
+ARROW_FILES = {"rows.arrow": "new_stream", "file.arrow": "new_file", "rows.feather": "new_file"}
+FOLDERS = ("shards", "saved", "splits")
 
 
-def in_tsv(folder):
-    path = folder / "rows.tsv"
-    path.write_text('question\tdocument\r\nWhere?\tHere, there\r\nWo?\tSay "hier"\r\n', encoding="utf-8")
-    return path, [f"{path}:2", f"{path}:3"]
-
-
-def json_lines():
-    return "".join(json.dumps({"question": r["query"], "document": r["document"]}) + "\n" for r in ROWS)
-
-
-def in_jsonl(folder):
-    path = folder / "rows.jsonl"
-    path.write_text(json_lines(), encoding="utf-8")
-    return path, [f"{path}:1", f"{path}:2"]
-
-
-def in_hub_folder(folder):
-    """Two shards of a table, as a data set of the hub keeps them."""
-    path = folder / "dataset"
-    (path / "data").mkdir(parents=True)
-    (path / "README.md").write_text("# Card", encoding="utf-8")
-    names = [path / "data" / f"train-{i:05}-of-00002.jsonl" for i in range(2)]
-    for name, line in zip(names, json_lines().splitlines(), strict=True):
-        name.write_text(f"{line}\n", encoding="utf-8")
-    return path, [f"{name}:1" for name in names]
-
-
-def in_packed_jsonl(folder):
-    path = folder / "rows.jsonl.gz"
-    path.write_bytes(gzip.compress(json_lines().encode()))
-    return path, [f"{path}:1", f"{path}:2"]
-
-
-def table():
+def write_arrow(path, form="new_stream"):
+    """Write a table in batches of one row."""
     arrow = pytest.importorskip("pyarrow")
-    return arrow.table({"question": [r["query"] for r in ROWS], "document": [r["document"] for r in ROWS]})
-
-
-def in_parquet(folder):
-    path = folder / "rows.parquet"
-    pytest.importorskip("pyarrow.parquet").write_table(table(), path)
-    return path, [f"{path}: row 1", f"{path}: row 2"]
+    table = arrow.Table.from_pylist(QUESTIONS)
+    with arrow.OSFile(str(path), "wb") as file, getattr(arrow.ipc, form)(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)
 
 
 def write_dataset(folder):
     """Write the files that `datasets.Dataset.save_to_disk` writes."""
     folder.mkdir(parents=True)
-    file = str(folder / "data-00000-of-00001.arrow")
-    with pytest.importorskip("pyarrow.ipc").new_stream(file, table().schema) as stream:
-        stream.write_table(table(), max_chunksize=1)
+    write_arrow(folder / "data-00000-of-00001.arrow")
     state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}], "_split": "train"}
     (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
 
 
-def in_arrow(folder, name="rows.arrow", form="new_stream"):
-    arrow = pytest.importorskip("pyarrow")
-    path = folder / name
-    with arrow.OSFile(str(path), "wb") as file, getattr(arrow.ipc, form)(file, table().schema) as writer:
-        writer.write_table(table(), max_chunksize=1)
+def write_shards(path):
+    """Write two shards of a table, as a data set of the hub keeps them, and return their paths."""
+    (path / "data").mkdir(parents=True)
+    (path / "README.md").write_text("# Card", encoding="utf-8")
+    return [write(path / "data" / f"train-{i:05}-of-00002.jsonl", LINES[i]) for i in range(2)]
+
+
+@pytest.fixture(params=[*TEXT_FILES, *ARROW_FILES, "rows.parquet", *FOLDERS, "memory", "frame"])
+def source(request, tmp_path):
+    """Return a source of the rows, and their places."""
+    path = tmp_path / request.param
+    if request.param in TEXT_FILES:
+        content, lines = TEXT_FILES[request.param]
+        return write(path, content), [f"{path}:{line}" for line in lines]
+    if request.param == "shards":
+        return path, [f"{name}:1" for name in write_shards(path)]
+    if request.param == "memory":
+        return QUESTIONS, ["row 1", "row 2"]
+    if request.param == "frame":
+        return pytest.importorskip("pandas").DataFrame(QUESTIONS), ["row 1", "row 2"]
+    if request.param in ARROW_FILES:
+        write_arrow(path, ARROW_FILES[request.param])
+    elif request.param == "rows.parquet":
+        table = pytest.importorskip("pyarrow").Table.from_pylist(QUESTIONS)
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    elif request.param == "saved":
+        write_dataset(path)
+    else:
+        write_dataset(path / "train")
+        (path / "dataset_dict.json").write_text('{"splits": ["train"]}', encoding="utf-8")
     return path, [f"{path}: row 1", f"{path}: row 2"]
 
 
-def in_arrow_file(folder):
-    return in_arrow(folder, form="new_file")
-
-
-def in_feather(folder):
-    return in_arrow(folder, "rows.feather", "new_file")
-
-
-def in_dataset(folder):
-    write_dataset(folder / "saved")
-    return folder / "saved", [f"{folder / 'saved'}: row 1", f"{folder / 'saved'}: row 2"]
-
-
-def in_dataset_dict(folder):
-    path = folder / "splits"
-    write_dataset(path / "train")
-    (path / "dataset_dict.json").write_text('{"splits": ["train"]}', encoding="utf-8")
-    return path, [f"{path}: row 1", f"{path}: row 2"]
-
-
-def in_memory(folder):
-    return [{"question": r["query"], "document": r["document"]} for r in ROWS], ["row 1", "row 2"]
-
-
-def in_data_frame(folder):
-    return pytest.importorskip("pandas").DataFrame(in_memory(folder)[0]), ["row 1", "row 2"]
-
-
-SOURCES = (
-    in_csv, in_tsv, in_jsonl, in_packed_jsonl, in_hub_folder, in_parquet, in_arrow, in_arrow_file, in_feather,
-    in_dataset, in_dataset_dict, in_memory, in_data_frame,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_every_source_gives_the_same_rows_with_their_places(source, tmp_path):
-    rows, places = source(tmp_path)
+def test_every_source_gives_the_same_rows_with_their_places_and_names_a_column_that_it_lacks(source):
+    rows, places = source
     read = list(read_rows(rows, {"query": "question"}))
     assert [row.values for row in read] == ROWS
     assert [row.place for row in read] == places
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_column_that_is_not_there_is_named_with_the_nearest_one(source, tmp_path):
-    rows, _ = source(tmp_path)
     with pytest.raises(DataError, match=r"no column 'questions'\. Did you mean 'question'\?"):
         list(read_rows(rows, {"query": "questions"}))
 
@@ -303,7 +257,7 @@ def test_what_are_no_rows_is_said(rows):
 
 
 def test_a_shard_in_a_compressed_form_that_is_not_read_is_named(tmp_path):
-    path, _ = in_hub_folder(tmp_path)
-    (path / "data" / "train-00002-of-00003.jsonl.zst").write_bytes(b"packed")
+    write_shards(tmp_path)
+    (tmp_path / "data" / "train-00002-of-00003.jsonl.zst").write_bytes(b"packed")
     with pytest.raises(DataError, match=r"train-00002-of-00003\.jsonl\.zst: \.zst files cannot be read; decompress it"):
-        list(read_rows(path))
+        list(read_rows(tmp_path))

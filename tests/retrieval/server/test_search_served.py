@@ -38,9 +38,9 @@ def test_hybrid_ranks_by_words_too(served, searcher):
 
 def test_expand_scores_passages_with_their_like_in_other_languages(served, searcher, monkeypatch):
     query = "Where do keepers live?"
-    expected = [hit.passage.text for hit in searcher.search([query], top_k=9, expand=True)[0]]
-    _, plain = served.post("/search", {"query": query, "top_k": 9})
-    _, moved = served.post("/search", {"query": query, "top_k": 9, "expand": True})
+    expected = [hit.passage.text for hit in searcher.search([query], top_k=9, expand=True, by="passage")[0]]
+    _, plain = served.post("/search", {"query": query, "top_k": 9, "by": "passage"})
+    _, moved = served.post("/search", {"query": query, "top_k": 9, "by": "passage", "expand": True})
     assert [hit["text"] for hit in moved["results"][0]["hits"]] == expected
     assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
     monkeypatch.setattr(expansion, "MOST", 1)
@@ -64,6 +64,7 @@ def test_the_index_is_described(served):
             "max_hits": 20,
             "passages": 60,
             "languages": {"ar": 20, "de": 20, "en": 20},
+            "unknown_languages": {},
         },
     )
 

@@ -1,4 +1,4 @@
-"""Labelled rows become retrieval data, and retrieval data becomes a benchmark.
+"""Labelled rows become retrieval data.
 
 | column | value |
 |---|---|
@@ -17,28 +17,20 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from metasearch.config.arrangement import Arrangement
 from metasearch.config.languages import is_known, parse_tag
-from metasearch.config.measure import Measure
-from metasearch.config.recipe import MaxLength
-from metasearch.config.run import DEFAULT_ENCODER
-from metasearch.config.task import PHASES, Folds, Source, Task
 from metasearch.data import mteb_tasks
-from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.languages import detect_all
-from metasearch.data.folds import split
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.overlap import key
 from metasearch.data.readers import Text, beir, checked, joined
-from metasearch.data.records import Candidate, Question, RetrievalData, grouped
+from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError, require_known
 
 COLUMNS = ("query", "document", "language", "query_language", "document_language", "relevance", "id", "group")
@@ -71,13 +63,33 @@ class _Label(BaseModel):
     group: _Name = ""
 
 
-def read_labels(
+def load_labels(
     rows: Any,
     columns: Mapping[str, str] | None = None,
     languages: Sequence[str] = (),
     ignore_identical_ids: bool = False,
 ) -> RetrievalData:
-    """Return data from labelled rows; arguments and errors as in `RetrievalData.from_rows`."""
+    """Return the data of labelled rows: dicts, a pandas `DataFrame`, a `datasets.Dataset`, or a path.
+
+    A path is a file of rows (CSV, TSV, JSON lines, Parquet), a folder of `datasets`, or a BEIR folder. Each row is a
+    query and a document, which answers it unless `relevance` is 0. The table above has the columns.
+
+    Args:
+        rows: at least one; or a name such as `hub:org/name` or `mteb:XQuADRetrieval`.
+        columns: name of a value → name of its column, such as `{"query": "question", "document": "answer"}`.
+        languages: tags to choose from where a language is detected; by default those that are frequent in the rows.
+        ignore_identical_ids: of a BEIR folder: a document with the id of a query is the query itself, as in ArguAna,
+            and is not ranked for it. Tasks of mteb say so themselves.
+
+    Raises:
+        DataError: a row or a column is missing or wrong; the message names file and line.
+        ConfigError: a language has to be detected, and py3langid does not know it.
+
+    Example:
+        >>> rows = [{"query": "Where is my parcel?", "document": "Open your orders.", "language": "en"}]
+        >>> load_labels(rows).describe()
+        '1 questions, 1 candidates in 1 languages'
+    """
     if mteb_tasks.is_mteb_name(rows):
         _, data = mteb_tasks.read(rows)
         if not isinstance(data, RetrievalData):
@@ -151,7 +163,7 @@ def _complete_languages(labels: Sequence[_Label], languages: Sequence[str], note
 # Labels become questions and candidates.
 
 
-class _Corpus:
+class _Collector:
     """Collects labels; equal documents are one candidate, and equal queries one question."""
 
     def __init__(self, labels: Sequence[_Label]) -> None:
@@ -212,7 +224,7 @@ class _Corpus:
 
 
 def _data(labels: Sequence[_Label], notes: list[str]) -> RetrievalData:
-    corpus = _Corpus(labels)
+    corpus = _Collector(labels)
     groups = [f"group {label.group}" if label.group else f"row {i}" for i, label in enumerate(labels, 1)]
     same: list[tuple[str, str]] = []
     first: dict[str, str] = {}
@@ -237,74 +249,3 @@ def _data(labels: Sequence[_Label], notes: list[str]) -> RetrievalData:
         raise DataError(f"{labels[0].place}: no row has a relevance above 0: no document answers any query")
     grades = {pair: grade for pair, (grade, _) in corpus.judged.items() if grade != 1}
     return replace(joined(questions, candidates, same), grades=grades)
-
-
-# Retrieval data becomes a benchmark.
-
-
-def make_benchmark(
-    data: RetrievalData,
-    arrangements: str | Sequence[str] = (),
-    *,
-    fold: int = 0,
-    folds: int = 5,
-    seed: int | None = 0,
-    measures: Sequence[str] = ("map@20", "ndcg@10", "mrr@10"),
-    max_length: MaxLength | None = None,
-    encoder: str = DEFAULT_ENCODER,
-    name: str = "rows",
-) -> Benchmark:
-    """Return a benchmark with retrieval data, like `load_benchmark` for a task.
-
-    Args:
-        data: its questions and candidates.
-        arrangements: what episodes are drawn along, such as `en_en -> en_de -> en_{de,en}`, all of one length; none
-            where nothing is trained.
-        fold: the run of groups that is test, from 0.
-        folds: number of runs.
-        seed: of the order in which groups are cut into runs; None keeps the order of the rows.
-        measures: measures that are reported; dev scores are of the first.
-        max_length: longest inputs in tokens; by default the encoder's own.
-        encoder: encoder that is trained when none is named.
-        name: name of the task in messages and reports.
-
-    Raises:
-        ConfigError: an arrangement or a measure is wrong, or the fold is out of range.
-        DataError: there are too few groups.
-    """
-    by_pattern = grouped(_arrangements(arrangements, data), lambda each: str(each.pattern))
-    chains = list(chain.from_iterable(by_pattern.values()))
-    own = "the user's own"
-    task = Task(
-        task=name,
-        description=data.describe(),
-        kind="retrieval",
-        reader="rows",
-        source=Source(paper=own, url=own, licence=own),
-        languages=sorted(data.languages),
-        encoder=encoder,
-        max_length=max_length or MaxLength(),
-        folds=Folds(k=folds, shuffle=seed is not None, seed=seed or 0),
-        measures=list(measures),
-        monitor=measures[0],
-        arrangements={pattern: list(found) for pattern, found in by_pattern.items()},
-    )
-    parsed = tuple(Measure.parse(measure, "retrieval") for measure in measures)
-    phases = dict.fromkeys(PHASES, chains) if chains else {}
-    return Benchmark(task, phases, data, split(data, task.folds, fold), parsed, fold)
-
-
-def _arrangements(written: str | Sequence[str], data: RetrievalData) -> list[Arrangement]:
-    """Return arrangements; `ConfigError` where one cannot be read, or names a language that the data lacks."""
-    chains = []
-    for text in [written] if isinstance(written, str) else written:
-        try:
-            chains.append(Arrangement.parse(text))
-        except ValueError as error:
-            raise ConfigError(f"arrangements: {error}") from None
-        for language in sorted(chains[-1].languages):
-            require_known(f"language in arrangement '{text}':", language, sorted(data.languages))
-    lengths = {len(chain.variants): chain for chain in chains}
-    if len(lengths) > 1:
-        raise ConfigError(f"arrangements: {' and '.join(map(str, lengths.values()))} differ in their number of links")
-    return chains

@@ -1,6 +1,5 @@
 """metasearch prepare: the pairs are those of the files, every line is counted, and `datasets` opens the result."""
 
-import gzip
 import json
 from collections import Counter
 
@@ -10,13 +9,15 @@ from hypothesis import strategies as st
 
 from helpers.prepared import prepared, read, write_lines
 from metasearch.config.distillation import CorpusSettings
+from metasearch.data.benchmark import load_benchmark
 from metasearch.data.formats.rows import data_files, read_batches
+from metasearch.data.overlap import set_of, set_of_file
+from metasearch.data.parallel import cleaner, prepare
+from metasearch.data.parallel.cleaner import Cleaner
 from metasearch.data.parallel.corpus import read_corpus
+from metasearch.data.parallel.prepare import prepare_corpus
 from metasearch.data.parallel.saved import COLUMNS, write_table
 from metasearch.errors import ConfigError, DataError, RunFolderError
-from metasearch.pipelines import prepare
-from metasearch.pipelines.prepare import Cleaner, prepare_corpus
-from metasearch.runs.callbacks import Callback
 
 arrow = pytest.importorskip("pyarrow")
 
@@ -76,7 +77,7 @@ def test_many_pairs_in_a_close_language_are_told_with_the_way_to_keep_them(tmp_p
     def detector(languages=()):
         return lambda text: "en" if "one" in text else "id" if languages or int(text[-2:]) % 4 else "ms"
 
-    monkeypatch.setattr(prepare, "detector", detector)
+    monkeypatch.setattr(cleaner, "detector", detector)
     (tmp_path / "files").mkdir()
     lines = [f"one {i:02}\tsatu {i:02}" for i in range(20)]
     (tmp_path / "files" / "en-id.tsv").write_text("\n".join(lines), encoding="utf-8")
@@ -106,22 +107,6 @@ def test_any_lines_are_read_as_in_memory(tmp_path_factory, lines):
     check_as_in_memory(folder / "files", folder / "prepared")
 
 
-def test_all_forms_of_a_corpus_give_the_same_pairs(tmp_path):
-    content = b"one\teins\ntwo\tzwei\n"
-    forms = {
-        "en-de.tsv": content,
-        "en-de.tsv.gz": gzip.compress(content),
-        "en-de.jsonl": b'{"de": "eins", "en": "one"}\n{"de": "zwei", "en": "two"}\n',
-        "en-de.csv": b"en,de\none,eins\ntwo,zwei\n",
-    }
-    for i, (name, data) in enumerate(forms.items()):
-        (tmp_path / f"{i}").mkdir()
-        (tmp_path / f"{i}" / name).write_bytes(data)
-        prepared([tmp_path / f"{i}"], tmp_path / f"prepared-{i}")
-    found = [[(p.source, p.target, p.languages) for p in read(tmp_path / f"prepared-{i}")] for i in range(len(forms))]
-    assert found == [[("one", "eins", ("en", "de")), ("two", "zwei", ("en", "de"))]] * len(forms)
-
-
 def test_a_pair_that_another_file_had_is_dropped_where_that_is_asked_for(tmp_path):
     for name in ("A", "B"):
         (tmp_path / "files" / name).mkdir(parents=True)
@@ -135,25 +120,23 @@ def test_a_pair_that_another_file_had_is_dropped_where_that_is_asked_for(tmp_pat
 
 def test_texts_of_test_sets_are_dropped(files, tmp_path):
     (tmp_path / "test.txt").write_text("ONE 10!\nnothing alike\n")
-    done = prepared([files], tmp_path / "prepared", exclude=[str(tmp_path / "test.txt"), "demo"])
+    done = prepared(
+        [files],
+        tmp_path / "prepared",
+        exclude=[set_of_file(tmp_path / "test.txt"), set_of("demo", load_benchmark("demo").data)],
+    )
     # `one 10` stands once in each of the two files.
     assert [part["dropped"]["in the test set test.txt"] for part in done["parts"]] == [1, 1]
     assert json.loads((tmp_path / "prepared" / "report.json").read_text())["exclude"] == ["test.txt", "demo"]
     # Of a table all cells count.
     (tmp_path / "test.csv").write_text('"One, 10?",something else,4.2\n')
-    done = prepared([files], tmp_path / "by-table", exclude=[str(tmp_path / "test.csv")])
+    done = prepared([files], tmp_path / "by-table", exclude=[set_of_file(tmp_path / "test.csv")])
     assert [part["dropped"]["in the test set test.csv"] for part in done["parts"]] == [1, 1]
     (tmp_path / "test.jsonl").write_text('{"text": "one 10"}\n')
     with pytest.raises(
         DataError, match=r"expected a file of texts, a line each, or a table in \.tsv or \.csv; got \.json"
     ):
-        prepared([files], tmp_path / "x", exclude=[str(tmp_path / "test.jsonl")])
-    (tmp_path / "two").mkdir()
-    (tmp_path / "two" / "test.txt").write_text("another\n")
-    with pytest.raises(ConfigError, match=r"--exclude: duplicate name 'test\.txt'"):
-        prepared([files], tmp_path / "x", exclude=[str(tmp_path / "test.txt"), str(tmp_path / "two" / "test.txt")])
-    with pytest.raises(ConfigError, match=r"--exclude demos: neither a file nor a task\. Did you mean 'demo'"):
-        prepared([files], tmp_path / "x", exclude=["demos"])
+        set_of_file(tmp_path / "test.jsonl")
 
 
 def test_pairs_in_another_language_are_dropped(tmp_path):
@@ -173,23 +156,19 @@ def test_any_number_of_processes_writes_the_same_bytes(files, tmp_path):
     assert one == three
 
 
-class Heard(Callback):
-    def __init__(self):
-        self.read = []
-
-    def on_count(self, what, done, total):
-        if what == "lines read":
-            self.read.append(done)
-
-
 @pytest.mark.slow
 def test_the_lines_of_a_large_file_are_counted_while_it_is_read(tmp_path, files, monkeypatch):
-    heard = Heard()
-    prepared([files], tmp_path / "one", callback=heard)  # two files of 56 lines, in blocks of 16
-    assert heard.read == [16, 32, 48, 56, 72, 88, 104, 112]
-    monkeypatch.setattr(prepare, "_EVERY_SECONDS", 0.01)
-    prepared([files], tmp_path / "two", processes=2, callback=heard)
-    counts = heard.read[8:]
+    read = []
+
+    def progress(what, done, total):
+        if what == "lines read":
+            read.append(done)
+
+    prepared([files], tmp_path / "one", progress=progress)  # two files of 56 lines, in blocks of 16
+    assert read == [16, 32, 48, 56, 72, 88, 104, 112]
+    monkeypatch.setattr(cleaner, "_EVERY_SECONDS", 0.01)
+    prepared([files], tmp_path / "two", processes=2, progress=progress)
+    counts = read[8:]
     assert counts == sorted(counts)
     assert (counts[0] >= 0, counts[-1]) == (True, 112)
 

@@ -1,0 +1,92 @@
+"""Finds languages that an encoder's tokenizer does not know, in texts themselves.
+
+Of a language that a tokenizer was made for, less than 1 % of the letters are unknown or several tokens each, and a
+letter takes at most 0.40 tokens, or 0.64 where a character is a word or a syllable: `e5`, 37 languages of Tatoeba.
+"""
+
+import logging
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from metasearch.encoders.builtin import e5
+from metasearch.encoders.encoder import Encoder
+
+log = logging.getLogger(__name__)
+
+TEXTS = 100
+"""Texts of a language that tell enough."""
+_CHARACTERS = 500
+"""Characters of a text that are read."""
+_LETTERS = 20
+"""Letters of a language below which nothing is said."""
+_LOST, _TOKENS, _TOKENS_BY_CHARACTER = 0.1, 0.5, 1.0
+"""Share of lost letters, and tokens a letter, above which a language is hardly known."""
+_UNKNOWN, _SPACES = ("<unk>", "[UNK]"), ("▁", "Ġ")
+_BY_CHARACTER = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL")
+"""First word of the names of characters that are a word or a syllable each."""
+
+
+def warn_of_unknown(encoder: Encoder, texts: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Log a line for each language that an encoder hardly knows, with an encoder that knows it; return the reasons.
+
+    Args:
+        encoder: with a fast tokenizer; of others nothing is said.
+        texts: language tags and texts; the first 100 texts of a language are read.
+
+    Returns:
+        Language tag → reason, such as `98 % of its letters are unknown to the tokenizer`.
+    """
+    tokenizer, read = _fast_tokenizer(encoder), dict[str, list[str]]()
+    for tag, text in texts:
+        some = read.setdefault(tag, [])
+        if len(some) < TEXTS:
+            some.append(text)
+    found = {tag: _reason(tokenizer, some) for tag, some in read.items()} if tokenizer else {}
+    reasons = {tag: reason for tag, reason in found.items() if reason}
+    for tag, reason in sorted(reasons.items()):
+        known = tag.partition("-")[0] in e5.LANGUAGES.split() and encoder.name != "e5"
+        other = "--encoder e5 knows it" if known else "choose an encoder that was trained on it"
+        log.warning("encoder '%s' hardly knows language '%s': %s; %s", encoder.name, tag, reason, other)
+    return reasons
+
+
+def _fast_tokenizer(encoder: Encoder) -> Tokenizer | None:
+    tokenizer = encoder.model.tokenizer
+    found = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    return found if isinstance(found, Tokenizer) else None
+
+
+def _reason(tokenizer: Tokenizer, texts: Sequence[str]) -> str:
+    """Return why a tokenizer hardly knows the language of texts; empty if it does."""
+    letters = lost = tokens = by_character = 0
+    for text in texts:
+        own = text[:_CHARACTERS]
+        spans = _spans(tokenizer, own)
+        there = [unicodedata.category(each)[0] in "LM" for each in own]
+        times = Counter(i for _, start, end in spans for i in range(start, end))
+        gone = {i for known, start, end in spans if not known for i in range(start, end)}
+        at = [i for i, letter in enumerate(there) if letter]
+        letters += len(at)
+        lost += sum(i in gone or times[i] > 1 for i in at)
+        tokens += sum(any(there[start:end]) for _, start, end in spans)
+        by_character += sum(unicodedata.name(own[i], "").startswith(_BY_CHARACTER) for i in at)
+    if letters < _LETTERS:
+        return ""
+    if lost > _LOST * letters:
+        return f"{lost / letters:.0%} of its letters are unknown to the tokenizer, or several tokens each"
+    if tokens > (_TOKENS_BY_CHARACTER if 2 * by_character > letters else _TOKENS) * letters:
+        return f"the tokenizer spells it, with {tokens / letters:.2f} tokens a letter"
+    return ""
+
+
+def _spans(tokenizer: Tokenizer, text: str) -> list[tuple[bool, int, int]]:
+    """Return whether each token of a text is known, and its first and last characters; without marks of a space."""
+    found: Any = tokenizer.encode(text, add_special_tokens=False)
+    # Not the tokens themselves: an unknown one of a Unigram model is shown as its text.
+    unknown = {tokenizer.token_to_id(token) for token in _UNKNOWN}
+    tokens = zip(found.ids, found.tokens, found.offsets, strict=True)
+    return [(number not in unknown, *span) for number, token, span in tokens if token not in _SPACES]

@@ -1,0 +1,78 @@
+"""Languages that an encoder does not know are found by what its tokenizer makes of their letters."""
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import metasearch as ms
+from metasearch.encoders.unknown_languages import _reason, warn_of_unknown
+from metasearch.errors import MetasearchError
+from metasearch.pipelines.doctor import examine_folder
+
+JAPANESE = "鍵は玄関のマットの下にあります。扉の横の箱も見てください。" * 3
+GERMAN = "Der Schlüssel liegt unter der Matte vor der Haustür. " * 3
+
+
+def tokenizer_of(words):
+    """Return a tokenizer that knows some words, and nothing else."""
+    made = Tokenizer(models.WordLevel({"[UNK]": 0, **{word: i for i, word in enumerate(words, 1)}}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "reason"),
+    [
+        ("aaaa bbbb " * 10, ["aaaa", "bbbb"], ""),
+        # 10 words of 4 letters are known, 10 are not.
+        ("aaaa bbbb " * 10, ["aaaa"], "50% of its letters are unknown to the tokenizer, or several tokens each"),
+        # A token for each second letter is the limit; 15 tokens on 27 letters are above it.
+        ("aa " * 30, ["aa"], ""),
+        ("aaa a " * 15, ["aaa", "a"], ""),
+        ("aa aa a " * 12, ["aa", "a"], "the tokenizer spells it, with 0.60 tokens a letter"),
+        # Where a character is a word, a token for each is no spelling.
+        ("水 火 " * 30, ["水", "火"], ""),
+        # Digits are no letters, and fewer than 20 letters tell nothing.
+        ("1234 aaaa " * 20, ["aaaa"], ""),
+        ("aaaa " * 4, ["bbbb"], ""),
+    ],
+)
+def test_a_language_is_known_by_its_letters(text, words, reason):
+    assert _reason(tokenizer_of(words), [text]) == reason
+
+
+@pytest.mark.parametrize(("name", "lost"), [("mini", "100%"), ("mini-e5", "100%")])
+def test_built_in_encoders_of_twelve_languages_do_not_know_japanese(name, lost, caplog):
+    reasons = warn_of_unknown(ms.load_encoder(name), [("ja", JAPANESE), ("de", GERMAN)])
+    assert set(reasons) == {"ja"}
+    assert caplog.messages == [
+        f"encoder '{name}' hardly knows language 'ja': {lost} of its letters are unknown to the tokenizer, or several "
+        "tokens each; --encoder e5 knows it"
+    ]
+
+
+def test_the_large_encoder_knows_both_and_no_invented_script():
+    try:
+        encoder = ms.load_encoder("e5")
+    except MetasearchError as error:
+        pytest.skip(str(error))
+    assert warn_of_unknown(encoder, [("ja", JAPANESE), ("de", GERMAN)]) == {}
+    assert set(warn_of_unknown(encoder, [("got", "𐌲𐌰𐌷𐌰𐌿𐍃𐌾𐌰𐌽 " * 20)])) == {"got"}
+
+
+def test_an_index_keeps_the_reasons_until_the_language_is_gone(tmp_path, caplog):
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    (docs / "faq.de.txt").write_text(GERMAN, encoding="utf-8")
+    (docs / "faq.ja.txt").write_text(JAPANESE, encoding="utf-8")
+    ms.index_documents([docs], index, encoder="mini")
+    assert sum("hardly knows language 'ja'" in each for each in caplog.messages) == 1
+    finding = [(each.about, each.state) for each in examine_folder(index).findings]
+    assert finding == [("files", "ok"), ("language ja", "note")]
+    (docs / "more.de.txt").write_text(GERMAN, encoding="utf-8")
+    caplog.clear()
+    ms.index_documents([docs], index)
+    assert "hardly" not in caplog.text
+    assert set(ms.open_searcher(index).store.unknown) == {"ja"}
+    (docs / "faq.ja.txt").unlink()
+    ms.index_documents([docs], index)
+    assert ms.open_searcher(index).store.unknown == {}
