@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from metasearch.config.extras import import_extra
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder

@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.evaluation import BaseEvaluator
 
 from metasearch.config.measure import MULTILINGUAL, Measure
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
 from metasearch.errors import ConfigError, DataError

@@ -17,7 +17,7 @@ from metasearch.algorithms.losses.base import losses_of
 from metasearch.cli import main
 from metasearch.config.compress import Form
 from metasearch.config.library import Library, shipped
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.load import load_encoder
 from metasearch.pipelines.export import export
 from metasearch.retrieval.indexes import index_documents

@@ -183,6 +183,13 @@ def test_indexing_and_searching_load_nothing_that_trains(tmp_path):
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_names_are_looked_up_in_four_places():
+    """So that all other code gets whole tasks, modes and recipes, which no later change of a file can alter."""
+    looking = re.compile(r"(?<!class )\bLibrary\(")
+    found = [name_of(path) for path in MODULES for _ in looking.findall(path.read_text(encoding="utf-8"))]
+    assert found == ["cli/_settings.py", "config/library.py", "config/library.py", "data/benchmark.py"]
+
+
 @pytest.mark.parametrize(("package", "door"), DOORS.items())
 def test_a_third_party_has_one_door(package, door):
     through = {name_of(path) for path in MODULES for name, _ in imports(path) if name.split(".")[0] == package}

@@ -28,8 +28,13 @@ class Command(click.Command):
 
 def metasearch(*arguments: object) -> None:
     """Run a command of metasearch; where it fails, end with its exit code: it has said why on stderr."""
+    module("metasearch", *arguments)
+
+
+def module(name: str, *arguments: object) -> None:
+    """Do the same with a module of Python, such as a script here."""
     words = [str(argument) for argument in arguments]
-    click.echo("$ metasearch " + shlex.join(words), err=True)
-    done = subprocess.run([sys.executable, "-m", "metasearch", *words], stdout=_STDERR, check=False)
+    click.echo(f"$ python -m {name} {shlex.join(words)}", err=True)
+    done = subprocess.run([sys.executable, "-m", name, *words], stdout=_STDERR, check=False)
     if done.returncode:
         raise click.exceptions.Exit(done.returncode)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.common.command import metasearch
+from benchmarks.common.command import metasearch, module
 from benchmarks.mini.corpus_lines import read_lines
 from benchmarks.mini.distilled import distil
 from benchmarks.mini.settings import Settings, Step
@@ -18,11 +18,11 @@ def of_minilm(settings: Settings, out: Path) -> Iterator[Step]:
     """Yield the steps to an assistant that has the layers of minilm, which learns every other language from nothing."""
     english, narrow, assistant = out / "english.txt", out / "narrow", out / "assistant"
     yield Step(english, lambda: _english(out / "corpus", english))
-    yield Step(narrow, lambda: metasearch(
-        "compress", settings.teacher, "--feed-forward", settings.feed_forward, "--texts", english,
+    yield Step(narrow, lambda: module(
+        "benchmarks.mini.merging", settings.teacher, "--feed-forward", settings.feed_forward, "--texts", english,
         "--seed", settings.seed, "--device", settings.device, "-o", narrow))  # fmt: skip
-    yield Step(assistant, lambda: metasearch(
-        "tokenizer", out / "corpus", "--size", settings.vocabulary, "--lowercase", "--encoder", narrow,
+    yield Step(assistant, lambda: module(
+        "benchmarks.mini.vocabulary", out / "corpus", "--size", settings.vocabulary, "--lowercase", "--encoder", narrow,
         "--seed", settings.seed, "-o", assistant))  # fmt: skip
 
 
@@ -37,9 +37,9 @@ def of_e5(settings: Settings, out: Path) -> Iterator[Step]:
     fewer, merged, narrow, states = (out / name for name in ("vocabulary", "merged", "narrow", "states"))
     texts, device = ("--texts", corpus), ("--seed", settings.seed, "--device", settings.device)
     yield from words_of_e5(settings, corpus, out)
-    yield Step(merged, lambda: metasearch(
-        "compress", fewer, "--merge", settings.layers, "--feed-forward", settings.feed_forward, *texts, *device,
-        "-o", merged))  # fmt: skip
+    yield Step(merged, lambda: module(
+        "benchmarks.mini.merging", fewer, "--layers", settings.layers,
+        "--feed-forward", settings.feed_forward, *texts, *device, "-o", merged))  # fmt: skip
     yield Step(narrow, lambda: metasearch(
         "compress", merged, "--bottleneck", settings.bottleneck, *texts, *device, "-o", narrow))  # fmt: skip
     yield Step(states / "report.md", lambda: distil(settings, out, states, STATES, fewer, student=narrow))

@@ -25,7 +25,7 @@ import click
 
 import metasearch as ms
 from benchmarks.common.begun import begin
-from benchmarks.common.command import Command, metasearch
+from benchmarks.common.command import Command, metasearch, module
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows
 from benchmarks.mini.assistants import neutralise, words_of_e5
@@ -122,7 +122,7 @@ def teachers(places: Places) -> Iterator[Step]:
     """Yield the steps to the teacher, where it is made, and to the assistant before it is taught."""
     if places.origin == "minilm":
         flags = ("--size", 32000, "--lowercase", "--encoder", "minilm", "-o", places.vocabulary)
-        yield Step(places.vocabulary, lambda: metasearch("tokenizer", places.corpus, *flags))
+        yield Step(places.vocabulary, lambda: module("benchmarks.mini.vocabulary", places.corpus, *flags))
         return
     assistant = places.model("assistant")
     if places.origin == "mini":

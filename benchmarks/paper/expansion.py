@@ -21,15 +21,15 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
 from metasearch.config.measure import BALANCED, MULTILINGUAL, Measure, Pool
-from metasearch.config.postprocessing import NeutralSettings
-from metasearch.config.recipe import Role
+from metasearch.config.projection import ProjectionSettings
+from metasearch.config.roles import Role
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.pool_scores import ALPHA, expanded
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.pipelines.neutral import train_map
+from metasearch.pipelines.neutral import train_projection
 from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "expansion.jsonl"
@@ -74,7 +74,7 @@ def main(task: str, encoder: str, name: str | None, neutral: bool, data: str, fo
     loaded: Encoder = ms.load_encoder(encoder, benchmark.task.max_length)
     source: TextEncoder = loaded
     if neutral:
-        source = ProjectedEncoder(loaded, train_map(loaded, benchmark, NeutralSettings(texts=150)))
+        source = ProjectedEncoder(loaded, train_projection(loaded, benchmark, ProjectionSettings(texts=150)))
     known, test = CachedEncoder(source), benchmark.split.test
     assert isinstance(test, RetrievalData)
     called = f"{name or encoder}{' neutral' if neutral else ''}"

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 import metasearch as ms
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.records import texts_of

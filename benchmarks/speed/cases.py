@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common.rows import Row
+from benchmarks.mini.vocabulary import with_vocabulary
 from benchmarks.speed import distillation_throughput as distilling
 from benchmarks.speed.memory import MIB
 from benchmarks.speed.race import Job, Race, race
 from benchmarks.speed.shapes import SCALES, Setting, encoder_of, learn_tokenizer
 from benchmarks.speed.students import SCALES as STUDENTS
 from benchmarks.speed.students import large_student, read_pairs
-from metasearch.compress.vocabulary import with_vocabulary
 from metasearch.config.library import load_distillation
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder

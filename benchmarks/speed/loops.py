@@ -18,7 +18,8 @@ from metasearch.algorithms.base import EpisodeLearner, Learner, OuterLoss
 from metasearch.algorithms.inner_loop import Model, maml
 from metasearch.algorithms.losses.base import EmbeddedSet, losses_of
 from metasearch.algorithms.sets import Prepared
-from metasearch.config.recipe import Outer, Role
+from metasearch.config.recipe import Outer
+from metasearch.config.roles import Role
 from metasearch.config.run import Checkpointing
 from metasearch.encoders.encoder import Encoder, Features
 from metasearch.episodes.episode import Episode, LabelledSet

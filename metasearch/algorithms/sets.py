@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import LabelledSet
 

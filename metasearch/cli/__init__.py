@@ -36,7 +36,6 @@ SECTIONS = {
         "neutralise": "Remove language bias from an encoder, without labels.",
         "merge": "Average the weights of encoders.",
         "compress": "Build a small student from an encoder.",
-        "tokenizer": "Learn a vocabulary from texts.",
         "export": "Export to sentence-transformers, ONNX or int8.",
     },
     "Evaluate and compare": {
@@ -59,12 +58,11 @@ SECTIONS = {
         "show": "Print a task with an episode, a mode or a recipe.",
         "doctor": "Check the environment and folders.",
         "card": "Print a model card, or set its licence.",
-        "push": "Upload a model to a model hub.",
     },
 }
 """Heading of `--help` → its commands and what each does. A command is `command` of the module beside this file that has
 its name; the commands in `_SHARED` are in another module, under their own names."""
-_SHARED = {"demo": "train", "push": "card", "report": "compare", "show": "ls", "validate": "ls"}
+_SHARED = {"demo": "train", "report": "compare", "show": "ls", "validate": "ls"}
 _SUMMARIES = {name: summary for commands in SECTIONS.values() for name, summary in commands.items()}
 
 _IN_PROCESSES = ("distill", "resume", "train")

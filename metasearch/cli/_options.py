@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from metasearch.config import library, registry, yaml
 from metasearch.config.base import Flag, Settings
 from metasearch.config.extras import TRACKERS
-from metasearch.config.recipe import ROLE_NAMES
+from metasearch.config.roles import ROLE_NAMES
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
 from metasearch.config.study import SETTINGS
 from metasearch.config.task import Mode, Task
@@ -152,7 +152,7 @@ def given(model: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in tree(model, values).items() if value not in (None, (), {})}
 
 
-def check(model: type[M], values: Mapping[str, Any], where: str) -> M:
+def validate(model: type[M], values: Mapping[str, Any], where: str) -> M:
     """Return a model's settings from option values; a `ConfigError` names the option."""
     places: yaml.Places = {(name,): flag_for(name, field).name for name, field in model.model_fields.items()}
     return yaml.check(tree(model, values), model, where, places)

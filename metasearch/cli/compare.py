@@ -1,7 +1,6 @@
 """`metasearch compare` and `metasearch report`: differences from a baseline."""
 
 import json
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,13 +10,10 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
-from metasearch.config.run import DataConfig
 
 if TYPE_CHECKING:
     from metasearch.evaluation.study.arms import Arm
     from metasearch.evaluation.study.study import Study
-
-log = logging.getLogger(__name__)
 
 FORMATS = ("markdown", "latex", "csv", "json")
 
@@ -25,16 +21,11 @@ _compared = _options.options_group(
     click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),
     click.option("--baseline", metavar="LABEL", help="Learner to compare with; by default each one's zero-shot."),
     click.option("--measure", metavar="MEASURE", help="Measure, such as map@20; by default the task's first."),
-    _options.task("Task, if the runs have scores on several; required for TREC run files.", metavar="TASK"),
+    _options.task("Task, if the runs have scores on several.", metavar="TASK"),
     click.option(
         "--confidence", "level", type=float, default=0.95, show_default=True,
         help="Confidence level of intervals; α of tests is 1 - confidence.",
     ),
-    click.option("--resamples", type=int, hidden=True),
-    _options.data,
-    _options.include,
-    _options.fold_seed,
-    click.option("--seed", type=int, hidden=True),
     click.option("--allow-mixed-versions", "any_version", is_flag=True, help="Allow runs of different versions."),
 )  # fmt: skip
 
@@ -50,8 +41,7 @@ _compared = _options.options_group(
 def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -> None:
     """Compare learners with a baseline, on the test questions of studies or finished runs.
 
-    Studies, runs and TREC run files may be mixed, as long as they share task, data, folds and versions. Nothing is run
-    again. A TREC run file holds the ranking of any system: `LANGUAGE:ID Q0 DOCUMENT RANK SCORE SYSTEM` on each line.
+    Studies and runs may be mixed, as long as they share task, data, folds and versions. Nothing is run again.
 
     \b
     For each learner, over the folds and seeds that it shares with the baseline:
@@ -72,7 +62,6 @@ def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -
       metasearch compare studies/lareqa --baseline fine-tune --pool bilingual
       metasearch compare runs/maml runs/maml-align --format latex > comparison.tex
       metasearch compare studies/sts --measure spearman --json
-      metasearch compare mini.trec bm25.trec --task lareqa --data ~/data
     """
     from metasearch.evaluation.report import comparison as tables
     from metasearch.evaluation.report import formats
@@ -98,7 +87,7 @@ def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -
 def report(paths: Sequence[Path], output: Path, as_json: bool, **compared: Any) -> None:
     """Write a report on studies or finished runs. Nothing is run again.
 
-    Studies, runs and TREC run files may be mixed, as long as they share task, data, folds and versions.
+    Studies and runs may be mixed, as long as they share task, data, folds and versions.
 
     \b
     Files:
@@ -135,12 +124,6 @@ def _read(paths: Sequence[Path], compared: dict[str, Any]) -> "tuple[Study, Arm 
     from metasearch.evaluation.study.read import read_study
 
     check(compared["level"])  # reading takes longer
-    if (compared.pop("resamples"), compared.pop("seed")) != (None, None):
-        log.warning("--resamples and --seed have no effect: no interval is resampled")
     task, any_version, baseline = (compared.pop(name) for name in ("task", "any_version", "baseline"))
-    where = {name: compared.pop(name) for name in ("data", "include", "fold_seed")}
-    data = DataConfig(task=task, **where) if task and any(path.is_file() for path in paths) else None
-    if data is None:
-        reject_unused_options(*where, why="only TREC run files need it")
-    study = read_study(paths, task, any_version, data)
+    study = read_study(paths, task, any_version)
     return study, None if baseline is None else study.arm(baseline)

@@ -7,14 +7,14 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result
-from metasearch.config.compress import Plan
+from metasearch.config.compress import CompressSettings
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
 
 
 @_options.command("compress")
 @click.argument("encoder", shell_complete=_options.complete("encoders"))
-@_options.settings(Plan)
+@_options.settings(CompressSettings)
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
 @_options.options_group(_options.device, _options.trust, _options.output("Folder of the student; new or empty."))
 @_options.as_json("the sizes")
@@ -22,8 +22,7 @@ def command(
     encoder: str, sizes_only: bool, device: Device, trust_remote_code: bool, output: Path | None, as_json: bool,
     **plan: Any,
 ) -> None:  # fmt: skip
-    """Build a small student from ENCODER: an embedding matrix with a bottleneck, fewer, narrower or recurrent layers,
-    or no layers.
+    """Build a small student from ENCODER: an embedding matrix with a bottleneck, fewer or recurrent layers, or none.
 
     ENCODER is a built-in name, a local folder or a hub name; with --sizes-only also the folder or file of a
     configuration. The student is as good as its distillation: see `metasearch distill`.
@@ -34,7 +33,6 @@ def command(
       metasearch compress minilm --bottleneck 64 --recurrent 3 --trim-vocab corpus/ -o student
       metasearch compress e5 --trim-vocab corpus/ --vocabulary 32000 -o fewer-words
       metasearch compress e5 --layers 6 -o shallow
-      metasearch compress e5 --merge 6 --feed-forward 512 --texts corpus/ -o merged
       metasearch compress mini --static words --texts corpus/ -o static
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
     """
@@ -43,7 +41,7 @@ def command(
 
     if sizes_only == (output is not None):
         raise ConfigError("pass either -o DIR for the student or --sizes-only")
-    asked = Plan.model_validate(_options.tree(Plan, plan))
+    asked = CompressSettings.model_validate(_options.tree(CompressSettings, plan))
     asked.check(writes=not sizes_only)
     if output is not None:
         claim(output)

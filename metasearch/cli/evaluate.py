@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @_options.output("New JSON-lines file for the scores.")
 @click.option(
     "--trec-run", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write the ranking in the first --pool as a TREC run file, for `metasearch compare` and other programs.",
+    help="Write the ranking in the first --pool as a TREC run file, for trec_eval and other programs.",
 )  # fmt: skip
 @_options.as_json()
 def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: Any) -> None:
@@ -62,7 +62,7 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
 
 def _check(task: "Task", config: EvaluateConfig, trec_run: Path | None) -> None:
     """Raise `ConfigError` for pools, prompts or rankings that do not exist for the task; any prompt may be removed."""
-    from metasearch.config.recipe import public_name
+    from metasearch.config.roles import public_name
     from metasearch.config.task import ROLES
 
     if task.kind != "retrieval" and tuple(config.pools) != RETRIEVAL_POOLS[:1]:

@@ -8,7 +8,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.errors import ConfigError
 
 
@@ -19,7 +19,7 @@ from metasearch.errors import ConfigError
     help="Files named by their language, de.txt or en-de.tsv, folders of them, or a parallel corpus; repeatable.",
 )  # fmt: skip
 @_options.task("Task whose training split of the fold is read instead of --texts, without its labels.")
-@_options.settings(NeutralSettings, first=("languages",))
+@_options.settings(ProjectionSettings, first=("languages",))
 @click.option(
     "--evaluate", "tasks", multiple=True, metavar="TASK", shell_complete=_options.complete("task"),
     help="Score on the test part before and after; repeatable. By default: --task.",
@@ -53,7 +53,7 @@ def command(
         raise ConfigError("pass either --texts PATH or --task TASK")
     if not (task or tasks):
         reject_unused_options(*where, why="no task is read; pass --task or --evaluate")
-    settings = _options.check(NeutralSettings, asked, "neutralise")
+    settings = _options.validate(ProjectionSettings, asked, "neutralise")
     given = [task] if task else []
     names = dict.fromkeys([*given, *tasks])
     benchmarks = {name: load_benchmark(name, **where) for name in names}

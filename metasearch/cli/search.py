@@ -58,9 +58,9 @@ def command(
       metasearch search help.index "Where is the key?" --rerank BAAI/bge-reranker-v2-m3
     """
     given = [_check_query(query)] if query is not None else None
-    reranking = _options.check(RerankSettings, asked, "search")
+    reranking = _options.validate(RerankSettings, asked, "search")
     reranked = reranking.top if reranking.model else 0
-    settings = _options.check(SearchSettings, {**asked, "rerank": reranked}, "search")
+    settings = _options.validate(SearchSettings, {**asked, "rerank": reranked}, "search")
     if not reranking.model:
         reject_unused_options("rerank_top", why="nothing is reranked; add --rerank MODEL")
 

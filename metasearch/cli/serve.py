@@ -10,8 +10,8 @@ import click
 from metasearch.cli import _options
 from metasearch.cli._settings import reject_unused_options
 from metasearch.config.extras import import_extra
+from metasearch.config.server import ServerSettings
 from metasearch.errors import Interrupted
-from metasearch.retrieval.server.schemas import ServerSettings
 
 
 @_options.command("serve")
@@ -36,7 +36,7 @@ def command(index: str, encoder: str | None, device: Any, trust_remote_code: boo
     from metasearch.retrieval.server.security import Hosts, is_loopback, read_token
     from metasearch.retrieval.server.server import Server, bind, format_address
 
-    settings = _options.check(ServerSettings, asked, "serve")
+    settings = _options.validate(ServerSettings, asked, "serve")
     if settings.rerank.model is None:
         reject_unused_options("rerank_top", why="nothing is reranked; add --rerank MODEL")
     allowed = Hosts.parse(settings.host, settings.hosts)

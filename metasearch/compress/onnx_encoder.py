@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from metasearch.config.base import FrozenConfig
 from metasearch.config.compress import require_packages
-from metasearch.config.recipe import MaxLength, Role
+from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.lengths import BATCH_TOKENS, complete, encode_in_batches, shorten
 from metasearch.errors import EncoderError, first_line

@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 
 from metasearch.compress.onnx_encoder import FILE, TOKENIZER, Facts, OnnxEncoder
 from metasearch.compress.onnx_graph import build_graph, quantise, save
-from metasearch.config.recipe import MaxLength, Role
+from metasearch.config.roles import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static, transformer_of

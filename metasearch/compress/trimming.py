@@ -18,7 +18,7 @@ from tokenizers.models import WordPiece
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from metasearch.compress.vocabulary import BYTES, find_padding, replaced, word_table
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.formats.given import each_text
 from metasearch.encoders.encoder import Encoder

@@ -14,8 +14,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from metasearch.config.languages import format_tag
 
-Kind = Literal["mono", "bi", "multi"]
-_KINDS: tuple[Kind, ...] = ("mono", "bi", "multi")
+VariantKind = Literal["mono", "bi", "multi"]
+_KINDS: tuple[VariantKind, ...] = ("mono", "bi", "multi")
 _VARIANT = re.compile(r"(?P<query>[^{}_]+)_(?P<candidates>[^{}_,]+|\{[^{}]+\})")
 
 
@@ -61,7 +61,7 @@ class Variant(_Parsed):
         return cls(query, tuple(candidates))
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> VariantKind:
         """`mono`: one candidate language, the query's own; `bi`: one other language; `multi`: several."""
         if len(self.candidates) > 1:
             return "multi"
@@ -81,12 +81,12 @@ class Variant(_Parsed):
 class Pattern(_Parsed):
     """An arrangement without its languages, such as `mono -> bi -> multi`."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[VariantKind, ...]
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read `mono -> bi`; `ValueError` names the wrong link."""
-        kinds: list[Kind] = []
+        kinds: list[VariantKind] = []
         for word in _links(text, "pattern", "mono -> bi"):
             if word not in _KINDS:
                 raise ValueError(f"'{word}' in '{text}' is none of {', '.join(_KINDS)}")

@@ -27,7 +27,7 @@ Rows = Literal["words", "tokens"]
 """
 
 
-class Plan(Settings):
+class CompressSettings(Settings):
     """How to compress an encoder."""
 
     bottleneck: Annotated[Positive | None, Flag(metavar="K")] = None
@@ -38,17 +38,12 @@ class Plan(Settings):
     """Passes through the recurrent layers; by default depth stays."""
     layers: Layers | None = None
     """Layers to keep: how many, from the first to the last at equal distances, or which, such as 1,4,7."""
-    merge: Layers | None = None
-    """Layers after merging neighbours: how many, or the last of each group, such as 2,4,6."""
-    feed_forward: Annotated[Positive | None, Flag(metavar="F")] = None
-    """Neurons to keep in the feed-forward block of each layer; their new weights make up for the others."""
     static: Rows | None = None
     """Static embeddings without layers: outputs of the embedding block (words), or of the whole encoder (tokens)."""
     dimensions: Annotated[Positive | None, Flag(metavar="D")] = None
     """Dimensions of the static embeddings; all by default."""
     texts: Annotated[tuple[Path, ...], Flag(metavar="PATH")] = ()
-    """Texts that fit --merge and --feed-forward and count words for --bottleneck and --static, in languages that
-    ENCODER knows: files or folders; repeatable."""
+    """Texts that count words for --bottleneck and --static: files or folders; repeatable."""
     initial: Annotated[Initial, Flag(name="--init")] = "svd"
     """Initial bottleneck: the encoder's embedding matrix, or fresh weights as in the paper."""
     trim: Annotated[tuple[Path, ...], Flag(name="--trim-vocab", metavar="PATH")] = ()
@@ -56,17 +51,7 @@ class Plan(Settings):
     vocabulary: Annotated[Positive | None, Flag(metavar="N")] = None
     """Most frequent tokens of --trim-vocab to keep; rare words are split into smaller tokens."""
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
-    """Random seed of fresh weights, and of the choice among more texts than are needed."""
-
-    @property
-    def slims(self) -> bool:
-        """Whether layers or neurons are removed, which leaves a standard model."""
-        return self.layers is not None or self.fits
-
-    @property
-    def fits(self) -> bool:
-        """Whether layers are fitted to the outputs of others, on texts."""
-        return self.merge is not None or self.feed_forward is not None
+    """Random seed of fresh weights."""
 
     @property
     def shrinks(self) -> bool:
@@ -83,19 +68,10 @@ class Plan(Settings):
         self._check_static()
         if self.vocabulary is not None and not self.trim:
             raise ConfigError(f"--vocabulary {self.vocabulary} needs --trim-vocab with texts, whose tokens are counted")
-        if writes and not self.shrinks and not self.trim and not self.slims and self.static is None:
-            raise ConfigError(
-                "nothing to compress: pass --bottleneck, --recurrent, --layers, --merge, --feed-forward, --static or "
-                "--trim-vocab"
-            )
-        if self.layers is not None and self.merge is not None:
-            raise ConfigError("use either --layers or --merge")
-        if writes and self.fits and not self.texts:
-            name, value = ("feed-forward", self.feed_forward) if self.merge is None else ("merge", self.merge)
-            written = ",".join(map(str, value)) if isinstance(value, tuple) else value
-            raise ConfigError(f"{name} {written}: name texts to fit on with --texts")
-        if self.texts and not self.fits and self.static is None and not self.weighs_words:
-            raise ConfigError("--texts needs --merge, --feed-forward, --static, or --bottleneck with --init svd")
+        if writes and not self.shrinks and not self.trim and self.layers is None and self.static is None:
+            raise ConfigError("nothing to compress: pass --bottleneck, --recurrent, --layers, --static or --trim-vocab")
+        if self.texts and self.static is None and not self.weighs_words:
+            raise ConfigError("--texts needs --static, or --bottleneck with --init svd")
         if self.repeats is not None and self.recurrent is None:
             raise ConfigError(f"repeats {self.repeats}: needs the number of recurrent layers")
         check_initial(self.initial, self.bottleneck)
@@ -105,10 +81,10 @@ class Plan(Settings):
             if self.dimensions is not None:
                 raise ConfigError(f"dimensions {self.dimensions}: needs --static")
             return
-        if self.shrinks or self.slims:
+        if self.shrinks or self.layers is not None:
             raise ConfigError(
-                "--static makes static embeddings without layers: omit --bottleneck, --recurrent, --repeats, "
-                "--layers, --merge and --feed-forward"
+                "--static makes static embeddings without layers: omit --bottleneck, --recurrent, --repeats and "
+                "--layers"
             )
 
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from metasearch.config.base import Count, Flag, Length, Positive, Settings
 from metasearch.config.languages import Language, normalise_tag, parse_tag
-from metasearch.config.recipe import PublicRole
+from metasearch.config.roles import PublicRole
 
 # Conditions on the fields of a passage: NAME=VALUE, NAME!=VALUE, or NAME and a number after <, <=, > or >=, such as
 # `price<10`. A name has none of the characters `=!<>"`. Spaces around name and value do not count.

@@ -221,7 +221,7 @@ def _nested(values: Mapping[str, Any]) -> yaml.Tree:
     for key, branch in values.items():
         for part in reversed(key.split(".")):
             branch = {part: branch}
-        tree = yaml.merge(tree, branch)
+        tree = yaml.overlay(tree, branch)
     return tree
 
 
@@ -239,7 +239,7 @@ def load_recipe(
         include: folders with further recipes.
         encoder: as above.
     """
-    recipe: Recipe = _load("recipe", name, assignments, include, encoder)
+    recipe: Recipe = _load("recipe", name, include, encoder, overrides=overrides(assignments))
     return recipe
 
 
@@ -248,13 +248,19 @@ def load_distillation(name: str, assignments: Assignments = (), include: Sequenc
 
     Assignments are such as `student.bottleneck=64` or `stages.contrast.outer.lr=1e-4`.
     """
-    recipe: Distillation = _load("distillation", name, assignments, include)
+    recipe: Distillation = _load("distillation", name, include, overrides=overrides(assignments))
     return recipe
 
 
-def _load(kind: str, name: str, assignments: Assignments, include: Sequence[str], encoder: str | None = None) -> Any:
+def load_mode(name: str, include: Sequence[str] = ()) -> Mode:
+    """Return a transfer mode such as `mono-bi`, also from further folders."""
+    mode: Mode = _load("mode", name, include)
+    return mode
+
+
+def _load(kind: str, name: str, include: Sequence[str], encoder: str | None = None, **given: Any) -> Any:
     library = Library(include)
-    return getattr(library, kind)(library.recipe_for(name, encoder) if encoder else name, overrides(assignments))
+    return getattr(library, kind)(library.recipe_for(name, encoder) if encoder else name, **given)
 
 
 def resolve_names(config: Mapping[str, Any]) -> yaml.Tree:

@@ -3,13 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from metasearch.config.base import (
     Contradiction,
     Count,
     FrozenConfig,
-    Length,
     NonNegative,
     Positive,
     Rate,
@@ -17,48 +16,14 @@ from metasearch.config.base import (
     Share,
     require_work,
 )
-from metasearch.config.postprocessing import Neutralise
+from metasearch.config.projection import RecipeProjection
+from metasearch.config.roles import MaxLength as MaxLength  # plug-ins of other packages import it from here
 from metasearch.errors import nearest
-
-Role = Literal["question", "candidate", "text"]
-"""What a text is to the encoder; it decides how long the text may be and which prompt stands before it."""
-ROLE_NAMES: dict[str, Role] = {"query": "question", "document": "candidate", "text": "text"}
-"""Role as users name it → role; the names `question` and `candidate` work, too."""
-PublicRole = Annotated[Role, BeforeValidator(lambda name: ROLE_NAMES.get(name, name))]
-"""A role, or its public name."""
-
-
-def public_name(role: str) -> str:
-    """Return a role's public name: `query` for `question`, `document` for `candidate`."""
-    return next((name for name, own in ROLE_NAMES.items() if own == role), role)
-
 
 ZERO_SHOT = "zero-shot"
 """Name of the learner of an encoder that is scored without training."""
 NEUTRAL = "neutral"
-"""Stands for the learner of an untrained encoder without the language in its vectors."""
-
-
-class MaxLength(FrozenConfig):
-    """Longest inputs in tokens, special tokens included; longer ones are truncated.
-
-    Files may also write `query` and `document`. Tasks of retrieval have questions and candidates, all others `text`.
-    None leaves a role the checkpoint's own length (`metasearch.encoders.lengths`).
-    """
-
-    question: Length | None = None
-    candidate: Length | None = None
-    text: Length | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rename(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        for name, role in ROLE_NAMES.items():
-            if name != role and name in value and role in value:
-                raise ValueError(f"'{name}' and '{role}' are the same; omit one")
-        return {ROLE_NAMES.get(str(name), name): length for name, length in value.items()}
+"""Stands for the learner of a base encoder with a projection."""
 
 
 class Episodes(FrozenConfig):
@@ -68,10 +33,10 @@ class Episodes(FrozenConfig):
         k: examples (triplets, or scored pairs) in the support set.
         q: examples in each query set.
         n_neg: negatives for each anchor and positive, flattened to triplets of one negative each.
-        queries: `random`, or `similar` to the support's questions by the starting encoder.
+        queries: `random`, or `similar` to the support's questions by the base encoder.
         similar_top: how many nearest questions a `similar` query is drawn from.
         negatives: class of the negatives by their distance to the anchor on the current encoder; or `mined`, from the
-            nearest of all candidates on the starting encoder (`metasearch.episodes.triplets`).
+            nearest of all candidates on the base encoder (`metasearch.episodes.triplets`).
         negative_pool: how many random negatives are looked at to find one of that class; how many nearest ones count.
         relative_margin: share of the answer's cosine by which a `mined` negative is less like the question.
         translations: whether each triplet has a translation of its question, for a loss that aligns the two.
@@ -199,7 +164,7 @@ class Recipe(FrozenConfig):
         dropout: whether the encoder's dropout is on while training (off in the paper's experiments).
         options: the learner's own hyper-parameters; the learner knows their names and types.
         sources: where each value comes from, by dotted key.
-        neutralise: whether, when and how the language is taken out of the encoder's vectors.
+        neutralise: whether, when and how a projection is added to the encoder.
         translate: train on the translations that the task declares; if False, on its own rows.
         labels: labelled questions of each language in meta-train, or scored rows of each language pair; None is all.
             With a number, no episode is drawn from meta-valid, since it would read the labels of dev. Dev scores still
@@ -216,7 +181,7 @@ class Recipe(FrozenConfig):
     dropout: bool = False
     options: dict[str, Any] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
-    neutralise: Neutralise | None = None
+    neutralise: RecipeProjection | None = None
     translate: bool = True
     labels: Positive | None = None
 

@@ -24,7 +24,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
-class Kind:
+class PlugInKind:
     """A kind of plug-ins.
 
     Attributes:
@@ -43,14 +43,18 @@ class Kind:
 
 
 KINDS = {
-    "learners": Kind("algorithms", "LEARNER", ("LEARNER",)),
-    "losses": Kind("algorithms/losses", "LOSS", ("LOSS",)),
-    "metrics": Kind("evaluation/metrics", "METRIC", ("METRIC", "METRIC.kind", "METRIC.function", "METRIC.cutoff")),
-    "readers": Kind("data/readers", "def read", ("files", "read")),
-    "translators": Kind("data/translators", "TRANSLATOR", ("TRANSLATOR", "TRANSLATOR.Options", "TRANSLATOR.kept")),
-    "encoders": Kind("encoders/builtin", "def build", ("build",)),
-    "sections": Kind("evaluation/report/sections", "def section", ("ORDER", "section")),
-    "stores": Kind("retrieval/index", "STORE", ("STORE", "STORE.check", "STORE.copy", "STORE.open")),
+    "learners": PlugInKind("algorithms", "LEARNER", ("LEARNER",)),
+    "losses": PlugInKind("algorithms/losses", "LOSS", ("LOSS",)),
+    "metrics": PlugInKind(
+        "evaluation/metrics", "METRIC", ("METRIC", "METRIC.kind", "METRIC.function", "METRIC.cutoff")
+    ),
+    "readers": PlugInKind("data/readers", "def read", ("files", "read")),
+    "translators": PlugInKind(
+        "data/translators", "TRANSLATOR", ("TRANSLATOR", "TRANSLATOR.Options", "TRANSLATOR.kept")
+    ),
+    "encoders": PlugInKind("encoders/builtin", "def build", ("build",)),
+    "sections": PlugInKind("evaluation/report/sections", "def section", ("ORDER", "section")),
+    "stores": PlugInKind("retrieval/index", "STORE", ("STORE", "STORE.check", "STORE.copy", "STORE.open")),
 }
 """Kind → where its plug-ins are; the entry point of a kind is `metasearch.<kind>`."""
 

@@ -15,8 +15,9 @@ from metasearch.config.base import Count, Flag, Name, NonNegative, Positive, See
 from metasearch.config.index import RerankSettings
 from metasearch.config.languages import Language
 from metasearch.config.measure import RetrievalPool
-from metasearch.config.postprocessing import NeutralSettings
-from metasearch.config.recipe import ZERO_SHOT, PublicRole, Recipe
+from metasearch.config.projection import ProjectionSettings
+from metasearch.config.recipe import ZERO_SHOT, Recipe
+from metasearch.config.roles import PublicRole
 from metasearch.config.task import Mode, Task
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
@@ -121,7 +122,7 @@ class ComputeConfig(Settings):
 
 
 class RunConfig(Settings):
-    """A learner to train on one fold of a task, compared with the encoder before training."""
+    """A learner to train on one fold of a task, compared with the base encoder."""
 
     kind: Literal["train"] = "train"
     data: FoldConfig
@@ -147,7 +148,7 @@ class ScoreConfig(Settings):
     encoder: EncoderConfig
     compute: ComputeConfig = ComputeConfig()
     label: str = ZERO_SHOT
-    neutralise: NeutralSettings | None = None
+    neutralise: ProjectionSettings | None = None
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from metasearch.config.base import Contradiction, Count, FrozenConfig, Positive, Settings
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.config.run import ComputeConfig, EncoderConfig, FoldConfig, TaskConfig
 from metasearch.config.task import Mode
@@ -38,7 +38,7 @@ class StudyConfig(Settings):
     encoder: EncoderConfig
     compute: ComputeConfig = ComputeConfig()
     trained: tuple[TrainedArm, ...] = ()
-    neutral: NeutralSettings | None = None
+    neutral: ProjectionSettings | None = None
     folds: Annotated[tuple[Count, ...], Field(min_length=1)]
     seeds: Annotated[tuple[Count, ...], Field(min_length=1)] = (0,)
     threads: Positive | None = None

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_va
 from metasearch.config.arrangement import Arrangement, Pattern
 from metasearch.config.base import Contradiction, FrozenConfig, Name
 from metasearch.config.languages import DeclaredLanguage, parse_pair
-from metasearch.config.recipe import MaxLength, Role
+from metasearch.config.roles import MaxLength, Role
 from metasearch.errors import ConfigError
 
 # The block `translate` of a task: rows of its train part are translated, and the translations are trained on.
@@ -51,8 +51,8 @@ class Translate(FrozenConfig):
         return self
 
 
-Kind = Literal["retrieval", "similarity", "translation"]
-ROLES: dict[Kind, tuple[Role, ...]] = {
+TaskKind = Literal["retrieval", "similarity", "translation"]
+ROLES: dict[TaskKind, tuple[Role, ...]] = {
     "retrieval": ("question", "candidate"),
     "similarity": ("text",),
     "translation": ("text",),
@@ -124,7 +124,7 @@ class Task(FrozenConfig):
 
     name: str = Field(alias="task")
     description: str
-    kind: Kind
+    kind: TaskKind
     reader: Name
     data: str | None = None
     source: Source
@@ -179,7 +179,7 @@ class Task(FrozenConfig):
             raise Contradiction("missing key", "arrangements")
         if self.kind == "similarity" and not self.pairs:
             raise Contradiction("a similarity task needs language pairs, such as [ar-ar, ar-en]", "pairs")
-        own: dict[str, Kind] = {"partial": "translation", "groups": "translation", "pairs": "similarity"}
+        own: dict[str, TaskKind] = {"partial": "translation", "groups": "translation", "pairs": "similarity"}
         own |= {"candidates": "retrieval", "ignore_identical_ids": "retrieval"}
         for key, kind in own.items():
             default = type(self).model_fields[key].get_default(call_default_factory=True)

@@ -104,7 +104,7 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
     keys = [tuple(key.split(".")) for key in flatten(overrides or {})]
     # An overridden key is that of `--set`; a section around it keeps its line where the file has one.
     places = {at[:1]: "--set" for at in keys} | places | dict.fromkeys(keys, "--set")
-    return check(merge(tree, overrides) if overrides else tree, model, str(path), places)
+    return check(overlay(tree, overrides) if overrides else tree, model, str(path), places)
 
 
 def read_stored(path: Path, model: type[Model], renew: Callable[[Tree], Tree] = dict) -> Model:
@@ -138,7 +138,7 @@ def find_place(path: Path, *at: str | int) -> str:
 
 
 def _read_included(path: Path, seen: tuple[Path, ...] = ()) -> tuple[Tree, Places]:
-    """Return a file merged over the file it includes, and the places of keys; `seen` includes this file."""
+    """Return a file laid over the file it includes, and the places of keys; `seen` includes this file."""
     tree, places = _read(path)
     if "include" in tree:
         name = str(tree.pop("include"))
@@ -148,7 +148,7 @@ def _read_included(path: Path, seen: tuple[Path, ...] = ()) -> tuple[Tree, Place
         if siblings[name] in (*seen, path):
             raise ConfigError(f"{path}: include: {name}.yaml includes itself")
         base, base_places = _read_included(siblings[name], (*seen, path))
-        tree, places = merge(base, tree), {**base_places, **places}
+        tree, places = overlay(base, tree), {**base_places, **places}
     return tree, places
 
 
@@ -161,13 +161,13 @@ def check(tree: Mapping[str, Any], model: type[Model], where: str, places: Place
         raise ConfigError("\n".join(problems)) from None
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
+def overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
     """Return `base` with the keys of `over` put over it; mappings are merged, everything else replaced."""
-    merged = dict(base)
+    found = dict(base)
     for key, value in over.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = merge(merged[key], value) if both else value
-    return merged
+        both = isinstance(value, Mapping) and isinstance(found.get(key), Mapping)
+        found[key] = overlay(found[key], value) if both else value
+    return found
 
 
 def flatten(tree: Mapping[str, Any], above: str = "") -> Tree:

@@ -12,7 +12,7 @@ from metasearch.config import registry
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.library import Library, shipped
 from metasearch.config.measure import Measure
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.config.run import DEFAULT_ENCODER, DataConfig, FoldConfig
 from metasearch.config.task import PHASES, Folds, Mode, Phase, Source, Task
 from metasearch.config.yaml import find_place

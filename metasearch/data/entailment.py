@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.config.seeding import stream
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, read_rows

@@ -10,8 +10,8 @@ from functools import cached_property
 from itertools import chain
 from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
-from metasearch.config.recipe import Role
-from metasearch.config.task import Kind
+from metasearch.config.roles import Role
+from metasearch.config.task import TaskKind
 from metasearch.errors import DataError
 from metasearch.io import fingerprint_of
 
@@ -170,7 +170,7 @@ class RetrievalData:
     ignore_identical_ids: bool = False
     notes: tuple[str, ...] = ()
 
-    kind: ClassVar[Kind] = "retrieval"
+    kind: ClassVar[TaskKind] = "retrieval"
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ class SimilarityData:
     given: Mapping[str, str] = field(default_factory=dict)
     translated: str = ""
 
-    kind: ClassVar[Kind] = "similarity"
+    kind: ClassVar[TaskKind] = "similarity"
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -303,7 +303,7 @@ class TranslationData:
     named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
 
-    kind: ClassVar[Kind] = "translation"
+    kind: ClassVar[TaskKind] = "translation"
 
     @cached_property
     def by_language(self) -> dict[str, tuple[Translation, ...]]:

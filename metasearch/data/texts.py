@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.distillation import CorpusSettings
 from metasearch.config.languages import parse_name, spelling_of
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.text_files import require_readable, some, text_lines, unpacked
 from metasearch.data.locate import fetch, is_hub_name

@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
-from metasearch.config.recipe import MaxLength, Role, public_name
+from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.activations import untrusted
 from metasearch.encoders.checks import normalised, pools_prompts, require_alike, require_independence

@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import Tensor
 
-from metasearch.config.recipe import MaxLength, Role
+from metasearch.config.roles import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.features import Features, Output, is_out_of_memory, stock, unchanged
 from metasearch.encoders.lengths import own_lengths, shorten

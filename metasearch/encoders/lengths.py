@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.recipe import MaxLength, Role
+from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.errors import EncoderError
 

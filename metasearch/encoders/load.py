@@ -3,7 +3,7 @@
 from typing import Any, get_args
 
 from metasearch.config import registry
-from metasearch.config.recipe import MaxLength, Role
+from metasearch.config.roles import MaxLength, Role
 from metasearch.config.run import Device, EncoderConfig
 from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder

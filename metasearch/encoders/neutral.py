@@ -1,4 +1,4 @@
-"""Removes the language from an encoder's vectors by one affine map, estimated from texts without labels.
+"""Removes the language from an encoder's vectors by one linear projection, estimated from texts without labels.
 
 A multilingual encoder puts the language of a text into its vector: wrong answers in the question's language are nearer
 than right ones in another. Let g be the mean over languages of their mean vectors, and V orthonormal rows:
@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import nn
 
-from metasearch.config.postprocessing import LEAST
-from metasearch.config.recipe import Role
+from metasearch.config.projection import LEAST
+from metasearch.config.roles import Role
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import ConfigError, DataError, EncoderError
@@ -37,8 +37,8 @@ _NOTHING = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class NeutralMap:
-    """The affine map f without its normalisation: centre g `(D,)` and orthonormal directions V `(R, D)`."""
+class Projection:
+    """The projection f without its normalisation: centre g `(D,)` and orthonormal directions V `(R, D)`."""
 
     centre: Vectors
     directions: Vectors
@@ -65,7 +65,7 @@ class ProjectedEncoder:
     """Embeddings of an encoder through a projection, without changing the encoder."""
 
     before: TextEncoder
-    neutral: NeutralMap
+    neutral: Projection
 
     @property
     def device(self) -> torch.device:
@@ -77,25 +77,25 @@ class ProjectedEncoder:
         return self.neutral(self.before.encode(texts, role)).astype(np.float32)
 
 
-def estimate(vectors: Mapping[str, NDArray[Any]], rank: int | None = None) -> NeutralMap:
-    """Return the map that removes the language from unit vectors `(n, D)` by language; `rank` is L − 1 by default.
+def estimate(vectors: Mapping[str, NDArray[Any]], rank: int | None = None) -> Projection:
+    """Return the projection for unit vectors `(n, D)` by language; `rank` is L − 1 by default.
 
     Raises:
         DataError: there is only one language, or too few texts of one.
         ConfigError: the rank is out of range.
     """
     width = next((found.shape[1] for found in vectors.values()), 0)
-    check({language: len(found) for language, found in vectors.items()}, rank, width)
+    check_counts({language: len(found) for language, found in vectors.items()}, rank, width)
     means = np.stack([found.astype(np.float64).mean(0) for found in vectors.values()])
     centre = means.mean(0)
     # The first right singular vectors, without ones at rounding level.
     _, sizes, found = np.linalg.svd(means - centre, full_matrices=False)
     kept = sizes > _NOTHING * max(float(sizes[0]), np.finfo(np.float64).tiny)
     count = rank or len(means) - 1
-    return NeutralMap(centre, found[:count][kept[:count]], tuple(vectors))
+    return Projection(centre, found[:count][kept[:count]], tuple(vectors))
 
 
-def check(counts: Mapping[str, int], rank: int | None, width: int | None = None) -> None:
+def check_counts(counts: Mapping[str, int], rank: int | None, width: int | None = None) -> None:
     """Raise the errors of `estimate` for `counts` texts per language, before encoding to `width` dimensions."""
     languages = len(counts)
     if languages < 2:
@@ -116,7 +116,7 @@ def check(counts: Mapping[str, int], rank: int | None, width: int | None = None)
         raise ConfigError(f"rank {rank} is out of range, 1 to {highest}: {why}")
 
 
-def append(encoder: Encoder, neutral: NeutralMap) -> None:
+def append(encoder: Encoder, neutral: Projection) -> None:
     """Append a projection to an encoder, as a linear and a normalising module; `EncoderError` if it has one already."""
     require_none(encoder)
     like = next(encoder.embedder.parameters())
@@ -127,7 +127,7 @@ def append(encoder: Encoder, neutral: NeutralMap) -> None:
 
 
 def require_none(encoder: Encoder) -> None:
-    """Raise `EncoderError` where an encoder has a map already."""
+    """Raise `EncoderError` where an encoder has a projection already."""
     if is_neutral(encoder):
         raise EncoderError(
             f"encoder '{encoder.name}' already has a language-neutral projection; name the encoder it was made from"

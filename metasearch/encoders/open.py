@@ -21,7 +21,7 @@ from sentence_transformers.util import load_file_path
 from transformers import PreTrainedModel
 
 from metasearch.config import registry
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.data.locate import require_hub_cache
 from metasearch.encoders.activations import restore_activations
 from metasearch.encoders.encoder import Encoder

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sentence_transformers import SentenceTransformer
 
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 
 _NAMES: dict[Role, tuple[str, ...]] = {
     "question": ("query", "question", "search_query"),

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.formats.given import list_texts
 
 

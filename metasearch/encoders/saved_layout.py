@@ -16,7 +16,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules.transformer import TRANSFORMER_TASK_DEFAULTS
 from sentence_transformers.util import load_file_path
 
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.inputs import input_of
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.errors import EncoderError, first_line

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from metasearch.config.recipe import MaxLength, Role
+from metasearch.config.roles import MaxLength, Role
 from metasearch.encoders.features import Features, Output, stock, unchanged
 from metasearch.encoders.lengths import UNLIMITED, own_lengths, shorten
 from metasearch.errors import EncoderError

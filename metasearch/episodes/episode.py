@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.arrangement import Arrangement, Variant
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.records import Candidate, Example, Question
 
 Embed = Callable[[Sequence[str], Role], NDArray[np.float32]]

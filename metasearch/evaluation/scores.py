@@ -1,7 +1,6 @@
 """Scores of evaluations and rankings: relevant candidates, their ranks, and measures per language.
 
-A ranking may come from a search with vectors (`metasearch.evaluation.evaluate`) or from a TREC run file of another
-system (`metasearch.evaluation.study.trec_runs`). Nothing here loads torch.
+The rankings come from a search with vectors (`metasearch.evaluation.evaluate`). Nothing here loads torch.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

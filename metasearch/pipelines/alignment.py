@@ -9,7 +9,7 @@ from pathlib import Path
 
 from metasearch.config.distill_run import DistillConfig, RolesConfig, TextsConfig
 from metasearch.config.library import load_distillation
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import ComputeConfig, Device, EncoderConfig
 from metasearch.data.texts import read_tagged
 from metasearch.encoders.load import load_encoder
@@ -42,7 +42,7 @@ def align(
     if not neutral:
         start = str((folder / "neutral").resolve())
         if not Path(start).is_dir():
-            settings = NeutralSettings()
+            settings = ProjectionSettings()
             first = {language: own[: settings.texts] for language, own in texts.items()}
             loaded = load_encoder(encoder, device=device)
             neutralise_encoder(loaded, first, settings, folder / "neutral", callback=callback)

@@ -1,34 +1,28 @@
-"""Model cards for runs, and for compressed, merged, neutral, tuned and exported encoders."""
+"""The parts of the model cards that commands write, and how they become one; each command fills in its own."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_from_cache
 
 from metasearch.compress.onnx_encoder import Facts
 from metasearch.compress.onnx_folder import EXAMPLE
-from metasearch.compress.sizes import Sizes
 from metasearch.compress.standard import is_compressed
 from metasearch.config import registry, yaml
-from metasearch.config.compress import Form, Plan
-from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Distillation
-from metasearch.config.recipe import ZERO_SHOT, Recipe, Role
-from metasearch.config.run import RunConfig
+from metasearch.config.recipe import Recipe
+from metasearch.config.roles import Role
 from metasearch.config.task import Task
-from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import is_path
 from metasearch.errors import MetasearchError
-from metasearch.io import atomic_write
-from metasearch.pipelines.publish import CARD, UNKNOWN, read_licence, read_title
-from metasearch.runs.folder import RunFolder
+from metasearch.pipelines.card_file import CARD, UNKNOWN, read_licence, read_title
 from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, fact_table, markdown
 from metasearch.runs.rows import MEAN, STAGE, Row
 from metasearch.runs.versions import LOCAL, describe_versions, versions
@@ -149,193 +143,7 @@ def _key(row: Row) -> tuple[str, ...]:
     return tuple(str(row[key]) for key in ("task", "measure", "pool"))
 
 
-# Cards of runs.
-
-
-def write_training_card(files: RunFolder, config: RunConfig, encoder: Encoder, facts: Mapping[str, str]) -> None:
-    """Write a trained model's card with facts of its run, after its scores are in the results."""
-    rows, recipe, label = files.results(), config.recipe, config.recipe.delivers
-    base = find_base("base", config.encoder.name, next((str(row["weights"]) for row in rows if "weights" in row), ""))
-    task = config.data.task
-    languages = tuple(task.languages)
-    if recipe.translate and task.translate:
-        languages = (*languages, *sorted(task.trained_languages - set(languages)))
-    limits = [f"One seed ({config.seed}) and one fold ({config.data.fold}): another training may gain less, or lose."]
-    if any(row.get("seeded") for row in rows):
-        limits.insert(0, "Its weights began as random numbers: it is for trials, and useless for search.")
-    _write_run_card(
-        files,
-        recipe,
-        encoder,
-        (base,),
-        limits,
-        command="train",
-        facts=facts,
-        title=f"{label} on {task.name}",
-        summary=f"A sentence encoder for search across {len(languages)} languages, trained by metasearch: {label} from "
-        f"{base.name}, in mode {config.mode}, on {task.name} ({task.description.rstrip('.')}).",
-        data=(_describe_task("trained and scored on", task, rows),),
-        languages=languages,
-        scores=Scores(rows, label, ZERO_SHOT),
-        tags=("meta-learning",),
-    )
-
-
-def write_distillation_card(
-    files: RunFolder, config: DistillConfig, encoder: Encoder, facts: Mapping[str, str]
-) -> None:
-    """Write a distilled model's card with facts of its run, after its scores are in the results."""
-    rows, (number, name, last) = files.results(), config.stages[-1]
-    tasks = [each.task for each in config.evaluate]
-    own = [row for row in rows if row["task"] != STAGE]
-    _write_run_card(
-        files,
-        config.recipe,
-        encoder,
-        tuple(find_base(role, named) for role in config.used if (named := config.encoders.named(role)) is not None),
-        [f"One seed ({config.seed}): a distillation with another may be better or worse."],
-        command="distill",
-        facts=facts,
-        title=f"{last.trains} of {config.recipe.recipe}",
-        summary=f"A sentence encoder distilled by metasearch: the {last.trains} after the stages "
-        f"{', '.join(each for _, each, _ in config.stages)}. {config.recipe.description}.",
-        data=[*_describe_corpora(files, config), *(_describe_task("scored on", each, rows) for each in tasks)],
-        scores=Scores(own, f"{number} {name}", f"{config.stages[0][2].trains}, before") if own else None,
-        tags=("distillation",),
-    )
-
-
-def _write_run_card(files: RunFolder, recipe: Recipe | Distillation, *args: Any, **rest: Any) -> None:
-    settings = recipe.model_dump(mode="json", exclude={"description", "sources"})
-    atomic_write(files.model / CARD, _card(*args, recipe=yaml.dump(settings), **rest))
-
-
-# Cards of other commands.
-
-
-def compressed_card(student: Encoder, base: str, plan: Plan, before: Sizes, after: Sizes) -> str:
-    """Return the card for a student of `metasearch compress`; `base` is the encoder as given."""
-    given = {name.replace("_", "-"): value for name, value in plan if value not in (None, ())}
-    del given["seed"], given["initial"]
-    source = find_base("base", base)
-    return _card(
-        student,
-        (source,),
-        ["It was not trained after it was made smaller; `metasearch distill` does that."],
-        command="compress",
-        title=f"Student of {source.short}",
-        summary=f"A smaller sentence encoder, made by metasearch from {source.name} by {', '.join(given)}.",
-        data=[
-            Dataset("read for words or layers", name)
-            for name in dict.fromkeys(path.name for path in (*plan.trim, *plan.texts))
-        ],
-        facts={
-            **{name: _describe_value(value) for name, value in given.items()},
-            "initial, seed": f"{plan.initial}, {plan.seed}",
-            "weights": f"{before.total:,} before, {after.total:,} after",
-        },
-        tags=("compression",),
-    )
-
-
-def merged_card(encoder: Encoder, parts: Sequence[tuple[str, float, str]]) -> str:
-    """Return the card for an encoder of `metasearch merge`, from its parts' names, weights and fingerprints."""
-    bases = tuple(find_base("merged", name, fingerprint) for name, _, fingerprint in parts)
-    shares = [f"{part[1]:g} of {base.short} ({part[2]})" for part, base in zip(parts, bases, strict=True)]
-    return _card(
-        encoder,
-        bases,
-        ["It was neither trained nor scored after the merge."],
-        command="merge",
-        title=f"Between {' and '.join(base.short for base in bases)}",
-        summary="A sentence encoder whose weights are a weighted mean, made by metasearch from "
-        f"{', '.join(base.name for base in bases)}.",
-        facts={"weights": " + ".join(shares)},
-        tags=("merge",),
-    )
-
-
-def tuned_card(encoder: Encoder, source: Base, result: str, languages: Sequence[str], facts: Mapping[str, str]) -> str:
-    """Return the card for an encoder of `metasearch tune`, from `source`; `result` says what was kept, and why."""
-    return _card(
-        encoder,
-        (source,),
-        ["One seed: another training may gain less, or lose."],
-        command="tune",
-        title=f"{source.short}, tuned",
-        summary=f"The sentence encoder {source.name}, adapted by metasearch to labelled questions.",
-        measured=result,
-        data=(Dataset("trained and scored on", "labels", facts["labels"]),),
-        languages=languages,
-        facts=facts,
-        tags=("language-neutral",),
-    )
-
-
-def neutral_card(
-    encoder: Encoder, facts: Mapping[str, str], counts: Mapping[str, int], rows: Sequence[Row],
-    tasks: Sequence[Benchmark], shown: str,
-) -> str:  # fmt: skip
-    """Return the card for an encoder of `metasearch neutralise`.
-
-    `counts` has the number of texts in the estimate by language, `rows` scores `before` and `after` on `tasks`, and
-    `shown` their tables.
-    """
-    source = find_base("base", encoder.name)
-    data = [Dataset("estimated from", "texts", f"{count} texts in {language}") for language, count in counts.items()]
-    return _card(
-        encoder,
-        (source,),
-        [],
-        command="neutralise",
-        title=f"{source.short} without the language in its vectors",
-        summary=f"The sentence encoder {source.name} with a linear module at its end, made by metasearch. The module "
-        "removes language identity from the vectors, so that a search prefers no answer for its language.",
-        data=[*data, *(_describe_task("scored on", each.task, rows) for each in tasks)],
-        languages=tuple(counts),
-        scores=Scores(rows, "after", "before", shown) if rows else None,
-        facts=facts,
-        tags=("language-neutral",),
-    )
-
-
-def exported_card(
-    encoder: Encoder, base: str, form: Form, rows: Sequence[Row], benchmark: Benchmark | None, shown: str,
-    graph: Facts | None,
-) -> str:  # fmt: skip
-    """Return the card for a model of `metasearch export`, with scores on a benchmark if available.
-
-    `base` names the encoder before, and `graph` has the facts in an ONNX graph's folder.
-    """
-    source = find_base("base", base)
-    kind, made = "a sentence-transformers model", ""
-    if graph is not None:
-        rounding = ", before its weights were rounded to int8" if form.int8 else ""
-        kind = "an ONNX graph"
-        made = f" Its vectors differ from the encoder's by at most {graph.difference:.1e}{rounding}."
-    changes = [("in int8", form.int8), (f"with {form.dimensions} dimensions", form.dimensions)]
-    how = " ".join([kind, *(change for change, wanted in changes if wanted)])
-    asked = {"form": form.name, "dimensions": form.dimensions, "directions from": form.texts}
-    task = benchmark.task if benchmark else None
-    return _card(
-        encoder,
-        (source,),
-        (),
-        command="export",
-        graph=graph,
-        int8=form.int8,
-        title=f"{source.short} as {how}",
-        summary=f"The sentence encoder {source.name} as {how}, written by metasearch.{made}",
-        facts={
-            **{name: _describe_value(value) for name, value in asked.items() if value},
-            "versions": describe_versions(graph.versions if graph else versions()),
-        },
-        data=[_describe_task("scored on", task, rows)] if task else [],
-        scores=Scores(rows, form.name, "before", shown) if task else None,
-    )
-
-
-def _card(
+def make_card(
     encoder: Encoder,
     bases: Sequence[Base],
     limits: Sequence[str],
@@ -348,7 +156,7 @@ def _card(
     languages: Sequence[str] = (),
     scores: Scores | None = None,
     measured: str = _UNMEASURED,
-    recipe: str = "",
+    recipe: Recipe | Distillation | None = None,
     tags: Sequence[str] = (),
     graph: Facts | None = None,
     int8: bool = False,
@@ -393,7 +201,7 @@ def _card(
         data=data,
         bases=bases,
         made=fact_table("", made),
-        recipe=recipe.strip(),
+        recipe=yaml.dump(recipe.model_dump(mode="json", exclude={"description", "sources"})).strip() if recipe else "",
         limits=limits,
         languages=languages,
         longest=max(cut, default=None),
@@ -439,22 +247,14 @@ def _read_card(card: Path) -> tuple[str, str]:
         return UNKNOWN, ""
 
 
-def _describe_corpora(files: RunFolder, config: DistillConfig) -> Iterator[Dataset]:
-    """Yield each stage's data, by file name without folder."""
-    for number, name, stage in config.stages:
-        path = files.path / f"{number}-{name}" / "data.txt"
-        found = path.read_text(encoding="utf-8").strip() if path.is_file() else ""
-        fingerprint, _, description = found.partition(" ")
-        names = ", ".join(Path(each).name for each in config.texts.of(stage))
-        yield Dataset(f"stage {name}", names, description, fingerprint=fingerprint)
-
-
-def _describe_task(use: str, task: Task, rows: Sequence[Row]) -> Dataset:
+def describe_task(use: str, task: Task, rows: Sequence[Row]) -> Dataset:
+    """Return a task for a card, with the fingerprint of its data from rows of scores."""
     data = next((str(row["data"]) for row in rows if row["task"] == task.name), "")
     return Dataset(use, task.name, task.description, task.source.url, task.source.licence, data)
 
 
-def _describe_value(value: object) -> str:
+def describe_value(value: object) -> str:
+    """Return an option's value in words; paths are counted, since they may be private."""
     if isinstance(value, tuple | list):
         paths = [each for each in value if isinstance(each, Path)]
         return f"{len(paths)} files of text" if paths else ", ".join(map(str, value))

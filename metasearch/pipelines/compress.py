@@ -5,11 +5,11 @@ from typing import Any
 
 from transformers import AutoConfig
 
-from metasearch.compress.merging import merge, merged, thin, thinned
 from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
 from metasearch.compress.student import make_static, make_student
+from metasearch.compress.thinning import thin, thinned
 from metasearch.compress.trimming import trim
-from metasearch.config.compress import Plan
+from metasearch.config.compress import CompressSettings
 from metasearch.data.texts import read_texts
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
@@ -17,21 +17,18 @@ from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.io import atomic_write
-from metasearch.io.output import claim, whole
-from metasearch.pipelines.cards import compressed_card
-from metasearch.pipelines.publish import CARD
+from metasearch.io.output import whole
+from metasearch.pipelines.card_file import CARD
+from metasearch.pipelines.cards import Dataset, describe_value, find_base, make_card
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
-def compress(encoder: Encoder, plan: Plan, folder: Path | None) -> tuple[Sizes, Sizes]:
+def compress(encoder: Encoder, plan: CompressSettings, folder: Path | None) -> tuple[Sizes, Sizes]:
     """Write the student of an encoder to a folder, if one is given; return the sizes before and after."""
-    plan.check(writes=folder is not None)
-    if folder is not None:
-        claim(folder)
     if plan.static is None:
         # An option that does not fit the configuration is an error before any work.
-        config = _slimmed(transformer_of(encoder.model).config, plan)
+        config = _thinned(transformer_of(encoder.model).config, plan)
         if plan.shrinks:
             sizes = {"bottleneck": plan.bottleneck, "recurrent": plan.recurrent, "repeats": plan.repeats}
             CompressedConfig(backbone=config, **sizes)
@@ -40,20 +37,17 @@ def compress(encoder: Encoder, plan: Plan, folder: Path | None) -> tuple[Sizes, 
     if folder is not None:
         with whole(folder) as partial:
             student.write(partial)
-            atomic_write(partial / CARD, compressed_card(student, encoder.name, plan, before, after))
+            atomic_write(partial / CARD, _card(student, encoder.name, plan, before, after))
     return before, after
 
 
-def _make_student(student: Encoder, plan: Plan) -> Encoder:
-    # Words first: layers are fitted on the tokens that the student has.
+def _make_student(student: Encoder, plan: CompressSettings) -> Encoder:
     if plan.trim:
         student = trim(student, read_texts(plan.trim), plan.vocabulary)
     if plan.static is not None:
         return make_static(student, plan.static, plan.dimensions, read_texts(plan.texts) if plan.texts else None)
     if plan.layers is not None:
         student = thin(student, plan.layers)
-    if plan.fits:
-        student = merge(student, plan.merge, plan.feed_forward, read_texts(plan.texts), plan.seed)
     if plan.shrinks:
         counted = read_texts(plan.texts) if plan.texts and plan.weighs_words else None
         sizes = (plan.bottleneck, plan.recurrent, plan.repeats)
@@ -61,23 +55,45 @@ def _make_student(student: Encoder, plan: Plan) -> Encoder:
     return student
 
 
-def forecast(config: Any, plan: Plan) -> tuple[Sizes, Sizes]:
+def _card(student: Encoder, base: str, plan: CompressSettings, before: Sizes, after: Sizes) -> str:
+    """Return the card for a student of `metasearch compress`; `base` is the encoder as given."""
+    given = {name.replace("_", "-"): value for name, value in plan if value not in (None, ())}
+    del given["seed"], given["initial"]
+    source = find_base("base", base)
+    return make_card(
+        student,
+        (source,),
+        ["It was not trained after it was made smaller; `metasearch distill` does that."],
+        command="compress",
+        title=f"Student of {source.short}",
+        summary=f"A smaller sentence encoder, made by metasearch from {source.name} by {', '.join(given)}.",
+        data=[
+            Dataset("read for words or layers", name)
+            for name in dict.fromkeys(path.name for path in (*plan.trim, *plan.texts))
+        ],
+        facts={
+            **{name: describe_value(value) for name, value in given.items()},
+            "initial, seed": f"{plan.initial}, {plan.seed}",
+            "weights": f"{before.total:,} before, {after.total:,} after",
+        },
+        tags=("compression",),
+    )
+
+
+def forecast(config: Any, plan: CompressSettings) -> tuple[Sizes, Sizes]:
     """Return the sizes before and after from a configuration alone."""
-    plan.check(writes=False)
     if plan.trim or plan.static is not None:
         flag = "--trim-vocab" if plan.trim else "--static"
         raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is only a configuration")
-    slim = _slimmed(config, plan)
+    slim = _thinned(config, plan)
     if plan.shrinks:
         return config_sizes(config), planned_sizes(slim, plan.bottleneck, plan.recurrent, plan.repeats)
     return config_sizes(config), config_sizes(slim)
 
 
-def _slimmed(config: Any, plan: Plan) -> Any:
-    """Return a configuration with the layers and neurons of a plan; `ConfigError` where there are fewer."""
-    if plan.layers is not None:
-        config = thinned(config, plan.layers)
-    return merged(config, plan.merge, plan.feed_forward) if plan.fits else config
+def _thinned(config: Any, plan: CompressSettings) -> Any:
+    """Return a configuration with the layers of a plan; `ConfigError` where there are fewer."""
+    return config if plan.layers is None else thinned(config, plan.layers)
 
 
 def bare_config(name: str) -> Any | None:

@@ -8,7 +8,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.pipelines.neutral import train_map
+from metasearch.pipelines.neutral import train_projection
 
 
 class DevEvaluator:
@@ -29,7 +29,7 @@ class DevEvaluator:
         delivered: TextEncoder = self.vectors.part("dev")
         stage = self._recipe.neutralise
         if stage is not None and stage.when == "after":
-            neutral = train_map(self._encoder, self._benchmark, stage, through=self.vectors.part("train"))
+            neutral = train_projection(self._encoder, self._benchmark, stage, through=self.vectors.part("train"))
             delivered = ProjectedEncoder(delivered, neutral)
         found = evaluate(delivered, self._data, self._benchmark.measures, precision=self._precision)
         return found.mean(self._benchmark.task.monitor)

@@ -13,7 +13,7 @@ from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, EncoderError, MetasearchError, RunFolderError, first_line, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE, find_study, read_cells
-from metasearch.pipelines.environment import Finding, Section, bad, check
+from metasearch.pipelines.environment import Finding, Section, bad, examine
 from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.retrieval.index.database import exists, read_state
@@ -22,7 +22,7 @@ from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums, requ
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
 _TITLES = {
-    "train": "a training", "distill": "a distillation", "score": "an untrained encoder", "study": "a study",
+    "train": "a training", "distill": "a distillation", "score": "scores of an encoder", "study": "a study",
     "tune": "a tuning",
 }  # fmt: skip
 
@@ -44,15 +44,15 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
             return one("unreadable configuration", bad(STUDY_FILE if has(STUDY_FILE) else CONFIG, error))
         return Section(f"{folder}: {_TITLES[kind]}", findings)
     if is_prepared(folder):
-        return one("a prepared corpus", check("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound"))
+        return one("a prepared corpus", examine("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound"))
     if exists(folder):
         return Section(f"{folder}: an index", [*_index(folder)])
     if has(EXPORT):
-        return one("an export to ONNX", check("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions"))
+        return one("an export to ONNX", examine("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions"))
     if has("modules.json", "config.json", "adapter_config.json"):
-        return one("an encoder", check("weights", partial(_model, folder, trust_remote_code)))
+        return one("an encoder", examine("weights", partial(_model, folder, trust_remote_code)))
     if has(TOKENIZER):
-        return one("a tokenizer", check(TOKENIZER, partial(_tokenizer, folder / TOKENIZER)))
+        return one("a tokenizer", examine(TOKENIZER, partial(_tokenizer, folder / TOKENIZER)))
     return one("unknown", bad("folder", _unknown(folder)))
 
 
@@ -78,10 +78,10 @@ def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
             else:
                 yield bad(name, RunFolderError(found))
     if files.model.is_dir():
-        yield check("model", partial(_model, files.model, trust_remote_code))
+        yield examine("model", partial(_model, files.model, trust_remote_code))
     elif files.finished and kind != "score" and not find_study(folder):
         yield bad("model", RunFolderError(f"{files.model} is missing, though the run is finished"))
-    yield check("files", partial(_files, files))
+    yield examine("files", partial(_files, files))
     if files.finished and not (folder / SUMS).is_file():
         yield Finding(SUMS, "missing: what was changed or deleted is not noticed", "note")
     if not files.finished:

@@ -33,7 +33,7 @@ class Section:
     findings: Sequence[Finding]
 
 
-def check(about: str, read: Callable[[], str]) -> Finding:
+def examine(about: str, read: Callable[[], str]) -> Finding:
     """Return a check's result, or the problem that it raises, in one line."""
     try:
         return Finding(about, read())
@@ -52,8 +52,8 @@ def environment() -> Iterator[Section]:
     versions |= {name: version for name in LIBRARIES if (version := installed(name))}
     yield Section("versions", [Finding(*each) for each in versions.items()])
     machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{memory() / 2**30:.1f} GiB"}
-    yield Section("machine", [*(Finding(*each) for each in machine.items()), check("devices", _devices)])
-    yield Section("data", [check(DATA, _data), check("cache", _cache)])
+    yield Section("machine", [*(Finding(*each) for each in machine.items()), examine("devices", _devices)])
+    yield Section("data", [examine(DATA, _data), examine("cache", _cache)])
 
 
 def _cache() -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from metasearch.compress.onnx_encoder import OnnxEncoder
+from metasearch.compress.onnx_encoder import Facts, OnnxEncoder
 from metasearch.compress.onnx_folder import write_facts, write_onnx
 from metasearch.compress.standard import is_compressed, narrowed, plain
 from metasearch.config.compress import Form
@@ -19,13 +19,14 @@ from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress
-from metasearch.io.output import claim, whole
-from metasearch.pipelines.cards import SERVERS, exported_card
-from metasearch.pipelines.publish import CARD
+from metasearch.io.output import whole
+from metasearch.pipelines.card_file import CARD
+from metasearch.pipelines.cards import SERVERS, Scores, describe_task, describe_value, find_base, make_card
 from metasearch.pipelines.scorer import Scorable, Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language
 from metasearch.runs.rows import Row
+from metasearch.runs.versions import describe_versions, versions
 
 BEFORE = "before"
 _SPLIT = "test"
@@ -63,20 +64,14 @@ class ExportResult:
         lines = [f"size: {self.size / 1e6:.2f} MB", f"model: {self.folder}"]
         if self.difference is not None:
             lines.insert(0, f"largest difference to the encoder, in float32: {self.difference:.1e}")
-        return "\n\n".join([*([tables(self.rows)] if self.rows else []), "\n".join(lines)])
-
-
-def tables(rows: Sequence[Row]) -> str:
-    """Return scores in Markdown."""
-    return f"{rows[0]['task']}:\n\n{by_language(rows, _SPLIT)}"
+        scores = [f"{self.rows[0]['task']}:", by_language(self.rows, _SPLIT)] if self.rows else []
+        return "\n\n".join([*scores, "\n".join(lines)])
 
 
 def export(
     encoder: Encoder, form: Form, folder: Path, benchmark: Benchmark | None = None, callback: Callback = SILENT
 ) -> ExportResult:
     """Write an encoder to a folder in another form, and score it on the test part of a benchmark before and after."""
-    form.check(scored=benchmark is not None)
-    claim(folder)
     changed = _changed(encoder, form, callback)
     if not form.onnx and is_neutral(changed):
         log.warning("%s: %s", encoder.name, SERVERS)
@@ -92,7 +87,7 @@ def export(
         rows = _scores(encoder, changed, form, partial, benchmark, callback) if benchmark else []
         if facts:
             write_facts(partial, facts.model_copy(update={"results": tuple(rows)}))
-        card = exported_card(changed, encoder.name, form, rows, benchmark, tables(rows) if rows else "", facts)
+        card = _card(changed, encoder.name, form, rows, benchmark, facts)
         (partial / CARD).write_text(card, encoding="utf-8")
         size = sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
     return ExportResult(folder, size, changed.dimension(), facts.difference if facts else None, rows)
@@ -128,3 +123,38 @@ def _scores(
     stages[form.name] = OnnxEncoder(folder, length) if form.onnx else open_checkpoint(str(folder), length)
     scorer = Scorer({"encoder": encoder.name}, callback)
     return [row for name, each in stages.items() for row in scorer.score(name, each, benchmark, _SPLIT).rows]
+
+
+def _card(
+    encoder: Encoder, base: str, form: Form, rows: Sequence[Row], benchmark: Benchmark | None, graph: Facts | None
+) -> str:
+    """Return the card for a model of `metasearch export`, with scores on a benchmark if available.
+
+    `base` names the encoder before, and `graph` has the facts in an ONNX graph's folder.
+    """
+    source = find_base("base", base)
+    kind, made = "a sentence-transformers model", ""
+    if graph is not None:
+        rounding = ", before its weights were rounded to int8" if form.int8 else ""
+        kind = "an ONNX graph"
+        made = f" Its vectors differ from the encoder's by at most {graph.difference:.1e}{rounding}."
+    changes = [("in int8", form.int8), (f"with {form.dimensions} dimensions", form.dimensions)]
+    how = " ".join([kind, *(change for change, wanted in changes if wanted)])
+    asked = {"form": form.name, "dimensions": form.dimensions, "directions from": form.texts}
+    task = benchmark.task if benchmark else None
+    return make_card(
+        encoder,
+        (source,),
+        (),
+        command="export",
+        graph=graph,
+        int8=form.int8,
+        title=f"{source.short} as {how}",
+        summary=f"The sentence encoder {source.name} as {how}, written by metasearch.{made}",
+        facts={
+            **{name: describe_value(value) for name, value in asked.items() if value},
+            "versions": describe_versions(graph.versions if graph else versions()),
+        },
+        data=[describe_task("scored on", task, rows)] if task else [],
+        scores=Scores(rows, form.name, BEFORE) if task else None,
+    )

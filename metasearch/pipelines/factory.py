@@ -24,7 +24,7 @@ from metasearch.episodes.samplers import needs_vectors, samplers
 from metasearch.errors import require_known
 from metasearch.pipelines.compatibility import check_fit, learner_class, learner_options
 from metasearch.pipelines.dev_evaluator import DevEvaluator
-from metasearch.pipelines.neutral import require_map
+from metasearch.pipelines.neutral import require_projection
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -136,7 +136,7 @@ def fit(
     """
     check_fit(recipe, benchmark, precision, checkpointing)
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
-    encoder, budget = require_map(learner.encoder, recipe), recipe.budget
+    encoder, budget = require_projection(learner.encoder, recipe), recipe.budget
     valid, scored = hold_out(benchmark.split.dev, budget.dev_holdout)
     with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
         encode = (vectors or encoder).encode if needs_vectors(recipe) else None

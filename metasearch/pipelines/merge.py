@@ -22,8 +22,8 @@ from metasearch.encoders.prompts import written_out
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.io import atomic_write
 from metasearch.io.output import claim, whole
-from metasearch.pipelines.cards import merged_card
-from metasearch.pipelines.publish import CARD
+from metasearch.pipelines.card_file import CARD
+from metasearch.pipelines.cards import find_base, make_card
 from metasearch.runs.markdown import markdown
 
 State = Mapping[str, Tensor]
@@ -74,8 +74,25 @@ def merge(encoders: Sequence[EncoderConfig | str], folder: Path, alpha: float | 
     made.model.load_state_dict(average(states()))
     with whole(folder) as partial:
         made.write(partial)
-        atomic_write(partial / CARD, merged_card(made, parts))
+        atomic_write(partial / CARD, _card(made, parts))
     return MergeResult(tuple(parts), made.fingerprint)
+
+
+def _card(encoder: Encoder, parts: Sequence[Part]) -> str:
+    """Return the card for an encoder of `metasearch merge`."""
+    bases = tuple(find_base("merged", name, fingerprint) for name, _, fingerprint in parts)
+    shares = [f"{part.share:g} of {base.short} ({part.fingerprint})" for part, base in zip(parts, bases, strict=True)]
+    return make_card(
+        encoder,
+        bases,
+        ["It was neither trained nor scored after the merge."],
+        command="merge",
+        title=f"Between {' and '.join(base.short for base in bases)}",
+        summary="A sentence encoder whose weights are a weighted mean, made by metasearch from "
+        f"{', '.join(base.name for base in bases)}.",
+        facts={"weights": " + ".join(shares)},
+        tags=("merge",),
+    )
 
 
 def resolve_shares(count: int, alpha: float | None) -> tuple[float, ...]:

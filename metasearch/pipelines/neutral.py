@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.texts import Tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import NeutralMap, append, check, estimate, is_neutral, require_none
+from metasearch.encoders.neutral import Projection, append, check_counts, estimate, is_neutral, require_none
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.bias import BiasFigures, measure_ranking_bias
 from metasearch.io import atomic_write
 from metasearch.io.output import claim, whole
-from metasearch.pipelines.cards import neutral_card
-from metasearch.pipelines.publish import CARD
-from metasearch.pipelines.run import Row
+from metasearch.pipelines.card_file import CARD
+from metasearch.pipelines.cards import Dataset, Scores, describe_task, find_base, make_card
 from metasearch.pipelines.scorer import Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language, markdown, percent
 from metasearch.runs.per_query_results import DEPTH
+from metasearch.runs.rows import Row
 
 log = logging.getLogger(__name__)
 
@@ -52,13 +52,13 @@ def vectors_of(
     return vectors
 
 
-def train_map(
+def train_projection(
     encoder: Encoder,
     benchmark: Benchmark,
-    settings: NeutralSettings,
+    settings: ProjectionSettings,
     callback: Callback = SILENT,
     through: TextEncoder | None = None,
-) -> NeutralMap:
+) -> Projection:
     """Return a projection for an unchanged encoder, estimated from a benchmark's train part, without labels.
 
     `through` is as in `vectors_of`.
@@ -67,23 +67,25 @@ def train_map(
     return estimate(vectors_of(encoder, texts, callback, through), settings.rank)
 
 
-def train_texts(benchmark: Benchmark, settings: NeutralSettings) -> Tagged:
+def train_texts(benchmark: Benchmark, settings: ProjectionSettings) -> Tagged:
     """Return a benchmark's train texts without labels; `ConfigError` or `DataError` if they cannot give an estimate."""
     texts = tagged_of(benchmark.part("train"), settings.texts, settings.languages)
-    check({language: len(found) for language, found in texts.items()}, settings.rank)
+    check_counts({language: len(found) for language, found in texts.items()}, settings.rank)
     return texts
 
 
-def neutralise(encoder: Encoder, benchmark: Benchmark, settings: NeutralSettings, callback: Callback = SILENT) -> None:
-    """Append the projection of `train_map` to an encoder; raises as `train_map`, and `EncoderError` if it has one."""
+def neutralise(
+    encoder: Encoder, benchmark: Benchmark, settings: ProjectionSettings, callback: Callback = SILENT
+) -> None:
+    """Append the projection of `train_projection`; raises its errors, and `EncoderError` if there is one already."""
     require_none(encoder)
-    neutral = train_map(encoder, benchmark, settings, callback)
+    neutral = train_projection(encoder, benchmark, settings, callback)
     append(encoder, neutral)
     log_projection(neutral, benchmark, settings)
 
 
-def log_projection(neutral: NeutralMap, benchmark: Benchmark, settings: NeutralSettings) -> None:
-    """Log the data behind a projection of `train_map`."""
+def log_projection(neutral: Projection, benchmark: Benchmark, settings: ProjectionSettings) -> None:
+    """Log the data behind a projection of `train_projection`."""
     count = sum(map(len, train_texts(benchmark, settings).values()))
     log.info(
         f"neutralise: {len(neutral.directions)} directions from {count} texts of the training split in "
@@ -91,8 +93,8 @@ def log_projection(neutral: NeutralMap, benchmark: Benchmark, settings: NeutralS
     )
 
 
-def require_map(encoder: Encoder, recipe: Recipe) -> Encoder:
-    """Return an encoder; `ConfigError` where a recipe trains through a map and the encoder has none."""
+def require_projection(encoder: Encoder, recipe: Recipe) -> Encoder:
+    """Return an encoder; `ConfigError` where a recipe trains through a projection and the encoder has none."""
     if recipe.neutralise and recipe.neutralise.when == "before" and not is_neutral(encoder):
         raise ConfigError(
             f"recipe '{recipe.recipe}' trains through a projection, which the encoder does not have; call "
@@ -114,7 +116,7 @@ _RANKED = {
 def neutralise_encoder(
     encoder: Encoder,
     texts: Tagged,
-    settings: NeutralSettings,
+    settings: ProjectionSettings,
     folder: Path,
     tasks: Sequence[Benchmark] = (),
     callback: Callback = SILENT,
@@ -128,7 +130,7 @@ def neutralise_encoder(
     claim(folder)
     require_none(encoder)
     counts = {language: len(found) for language, found in texts.items()}
-    check(counts, settings.rank, encoder.dimension())
+    check_counts(counts, settings.rank, encoder.dimension())
     for benchmark in tasks:
         if outside := sorted(benchmark.split.test.languages - set(counts)):
             log.warning(
@@ -148,7 +150,7 @@ def neutralise_encoder(
     effect = {"directions": len(neutral.directions), "texts": counts, "bias": bias, "rank_correlation": correlation}
     effect["results"] = [*rows, *more]
     said = {"directions removed": str(len(neutral.directions)), "texts in the estimate": str(sum(counts.values()))}
-    card = neutral_card(encoder, said, counts, [*rows, *more], tasks, describe_effect(effect))
+    card = _card(encoder, said, counts, [*rows, *more], tasks, describe_effect(effect))
     with whole(folder) as partial:
         encoder.write(partial)
         atomic_write(partial / CARD, card)
@@ -181,3 +183,30 @@ def _scores(
         if found.questions.ranking:
             ranked[benchmark.task.name] = measure_ranking_bias(found.questions.ranking)
     return rows, ranked
+
+
+def _card(
+    encoder: Encoder, facts: Mapping[str, str], counts: Mapping[str, int], rows: Sequence[Row],
+    tasks: Sequence[Benchmark], shown: str,
+) -> str:  # fmt: skip
+    """Return the card for an encoder of `metasearch neutralise`.
+
+    `counts` has the number of texts in the estimate by language, `rows` scores `before` and `after` on `tasks`, and
+    `shown` their tables.
+    """
+    source = find_base("base", encoder.name)
+    data = [Dataset("estimated from", "texts", f"{count} texts in {language}") for language, count in counts.items()]
+    return make_card(
+        encoder,
+        (source,),
+        [],
+        command="neutralise",
+        title=f"{source.short} without the language in its vectors",
+        summary=f"The sentence encoder {source.name} with a linear module at its end, made by metasearch. The module "
+        "removes language identity from the vectors, so that a search prefers no answer for its language.",
+        data=[*data, *(describe_task("scored on", each.task, rows) for each in tasks)],
+        languages=tuple(counts),
+        scores=Scores(rows, "after", "before", shown) if rows else None,
+        facts=facts,
+        tags=("language-neutral",),
+    )

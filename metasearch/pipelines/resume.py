@@ -12,12 +12,12 @@ from metasearch.pipelines.train import TrainRun
 from metasearch.pipelines.tune.job import TuneRun
 from metasearch.runs.folder import CONFIG, read_config
 
-Kind = Literal["study", "train", "distill", "score", "tune"]
+RunKind = Literal["study", "train", "distill", "score", "tune"]
 KINDS: dict[str, type[Run[Any]]] = {"train": TrainRun, "distill": DistillRun, "score": ScoreRun, "tune": TuneRun}
 """Kind in `config.yaml` → class of the run."""
 
 
-def kind_of(folder: Path) -> Kind:
+def kind_of(folder: Path) -> RunKind:
     """Return the kind of work in a folder, by its configuration; an error names a nearby run."""
     if not holds_something(folder):
         raise RunFolderError(describe_missing(folder))
@@ -25,7 +25,7 @@ def kind_of(folder: Path) -> Kind:
         return "study"
     config = read_config(folder)
     require_known(f"{folder / CONFIG}: config.kind:", str(config.get("kind")), KINDS)
-    return cast(Kind, config["kind"])
+    return cast(RunKind, config["kind"])
 
 
 def open_run(folder: Path) -> Run[Any]:

@@ -16,11 +16,9 @@ from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.io import OutOfRoom, require_room
 from metasearch.runs.callbacks import SILENT, Callback, OpenCallback
 from metasearch.runs.folder import RunFolder, RunMetadata, require_unchanged
+from metasearch.runs.rows import Row
 from metasearch.runs.signals import interrupted
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup, join_processes
-
-Row = dict[str, Any]
-"""A score, as in `results.jsonl`."""
 
 ENCODER = "encoder"
 """Key of the encoder's fingerprint in the metadata of a run; a distillation has one key for each role."""

@@ -19,13 +19,14 @@ from metasearch.encoders.load import load_encoder
 from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.read import find_study
-from metasearch.evaluation.study.trec_runs import write_ranking
+from metasearch.evaluation.trec_run import write_ranking
 from metasearch.pipelines import factory
 from metasearch.pipelines.neutral import neutralise
-from metasearch.pipelines.run import ENCODER, Row, Run
+from metasearch.pipelines.run import ENCODER, Run
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.callbacks import SILENT, Callback, OpenCallback
 from metasearch.runs.markdown import by_language
+from metasearch.runs.rows import Row
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.training.hardware import used
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, RetrievalData
@@ -19,11 +19,10 @@ from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import unanswered
 from metasearch.io import cached, sha256_of_bytes
-from metasearch.pipelines.run import Row
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
-from metasearch.runs.rows import MEAN
+from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.versions import processor, versions
 from metasearch.training.hardware import warn_if_bf16_is_slow
 

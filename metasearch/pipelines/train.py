@@ -11,23 +11,25 @@ from metasearch.config.task import resolve
 from metasearch.data.benchmark import Benchmark, build
 from metasearch.data.folds import hold_out
 from metasearch.data.records import Data
+from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import ProjectedEncoder, append, require_none
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import DataError
 from metasearch.io import atomic_write
 from metasearch.pipelines import factory
-from metasearch.pipelines.cards import write_training_card
+from metasearch.pipelines.card_file import CARD
+from metasearch.pipelines.cards import Scores, describe_task, find_base, make_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
-from metasearch.pipelines.neutral import log_projection, neutralise, train_map
-from metasearch.pipelines.run import ENCODER, Row, Run, RunResult, require_disk_space
+from metasearch.pipelines.neutral import log_projection, neutralise, train_projection
+from metasearch.pipelines.run import ENCODER, Run, RunResult, require_disk_space
 from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.callbacks import SILENT, Callback, CallbackGroup, OpenCallback, RunLog
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.markdown import by_language, fact_table
-from metasearch.runs.rows import MEAN
+from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.runs.versions import describe
 from metasearch.training.checkpoint import CheckpointStore
@@ -94,7 +96,7 @@ class TrainRun(Run[RunConfig]):
         files.save_model(encoder.save, encoder.size)
         if outcome.reason == "interrupted":
             unfitted = recipe.neutralise and recipe.neutralise.when == "after"
-            what = "model (before its map is fitted)" if unfitted else "model"
+            what = "model (before its projection is fitted)" if unfitted else "model"
             self.stop(f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
         # The last dev score has the vectors of the best weights if these are the last ones, and in float32.
         latest = outcome.best_step == outcome.steps and self.config.compute.precision == "fp32"
@@ -105,7 +107,7 @@ class TrainRun(Run[RunConfig]):
         if benchmark.translations:
             described["translations"] = str(benchmark.translations)
         described["outer steps"] = f"{outcome.steps} ({outcome.ended})"
-        write_training_card(files, self.config, encoder, described)
+        atomic_write(files.model / CARD, _card(files, self.config, encoder, described))
         cost = used(self.seconds, encoder.device) | {"steps": outcome.steps}
         cost |= _describe_translations(benchmark) | _mean_kd_share(files)
         described["time"] = f"{cost['seconds']:.0f} s since the start or the last resume, evaluation included"
@@ -162,7 +164,7 @@ class TrainRun(Run[RunConfig]):
         self._add_scores(recipe.learner, facts, callback, trained.part)
         stage = recipe.neutralise
         if stage and stage.when == "after":
-            neutral = train_map(encoder, benchmark, stage, callback, trained.part("train"))
+            neutral = train_projection(encoder, benchmark, stage, callback, trained.part("train"))
             log_projection(neutral, benchmark, stage)
             self._add_scores(
                 recipe.delivers, facts, callback, lambda part: ProjectedEncoder(trained.part(part), neutral)
@@ -187,7 +189,7 @@ def _mean_kd_share(files: RunFolder) -> Row:
     return {"kd_share": sum(shares) / len(shares)} if shares else {}
 
 
-# The report.
+# The report and the card.
 
 
 def report(rows: Sequence[Row], recipe: Recipe, benchmark: Benchmark, facts: Mapping[str, str]) -> str:
@@ -218,3 +220,31 @@ def monitored(rows: Sequence[Row], monitor: str) -> dict[tuple[str, str], float]
         if (row["measure"], row["language"]) == (monitor, MEAN):
             means.setdefault((row["learner"], row["split"]), row["value"])
     return means
+
+
+def _card(files: RunFolder, config: RunConfig, encoder: Encoder, facts: Mapping[str, str]) -> str:
+    """Return the trained model's card with facts of its run, after its scores are in the results."""
+    rows, recipe, label = files.results(), config.recipe, config.recipe.delivers
+    base = find_base("base", config.encoder.name, next((str(row["weights"]) for row in rows if "weights" in row), ""))
+    task = config.data.task
+    languages = tuple(task.languages)
+    if recipe.translate and task.translate:
+        languages = (*languages, *sorted(task.trained_languages - set(languages)))
+    limits = [f"One seed ({config.seed}) and one fold ({config.data.fold}): another training may gain less, or lose."]
+    if any(row.get("seeded") for row in rows):
+        limits.insert(0, "Its weights began as random numbers: it is for trials, and useless for search.")
+    return make_card(
+        encoder,
+        (base,),
+        limits,
+        command="train",
+        recipe=recipe,
+        facts=facts,
+        title=f"{label} on {task.name}",
+        summary=f"A sentence encoder for search across {len(languages)} languages, trained by metasearch: {label} from "
+        f"{base.name}, in mode {config.mode}, on {task.name} ({task.description.rstrip('.')}).",
+        data=(describe_task("trained and scored on", task, rows),),
+        languages=languages,
+        scores=Scores(rows, label, ZERO_SHOT),
+        tags=("meta-learning",),
+    )

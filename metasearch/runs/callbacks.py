@@ -13,7 +13,7 @@ class Callback:
         """Called after an optimizer step, counted from 1, with its loss terms."""
 
     def on_dev(self, step: int, score: float, best: bool) -> None:
-        """Called with each dev score; step 0 is the untrained encoder."""
+        """Called with each dev score; step 0 is the base encoder."""
 
     def on_encode(self, what: str, done: int, total: int) -> None:
         """Called after each encoded batch; `what` is its purpose."""

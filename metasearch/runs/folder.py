@@ -28,7 +28,7 @@ from metasearch.config.library import resolve_names
 from metasearch.config.run import Config
 from metasearch.errors import ConfigError, DataError, RunFolderError, quoted, to_resume
 from metasearch.io import NEW, atomic_write, digest, held, move, read_bytes, sha256_of_bytes, share, taken, write_error
-from metasearch.runs.rows import format_rows, read_rows
+from metasearch.runs.rows import Row, format_rows, read_rows
 
 log = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class RunFolder:
             log.warning(f"{self._log}: skipped {len(damaged)} damaged lines, the first is line {damaged[0]}")
         return [event for event in events if event is not None]
 
-    def add_results(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def add_results(self, rows: Iterable[Row]) -> None:
         """Add scores to `results.jsonl`, all or none."""
         # Written anew rather than appended to: a crash leaves the scores of an evaluation whole or not at all.
         try:

@@ -1,12 +1,10 @@
 """Score tables in Markdown."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from metasearch.config.measure import RETRIEVAL_POOLS, Pool
-from metasearch.runs.rows import MEAN
+from metasearch.runs.rows import MEAN, Row
 
-Row = Mapping[str, Any]
 DIRECTIONS: tuple[Pool, ...] = ("xx-en", "en-xx", "both")
 
 

@@ -6,14 +6,14 @@ them once for the rows after it, up to the next such line.
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from metasearch.errors import DataError
 from metasearch.io import atomic_write, read_bytes
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 """A score, as in `results.jsonl`."""
 
 MEAN = "mean"

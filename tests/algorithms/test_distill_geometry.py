@@ -11,7 +11,8 @@ from torch import Tensor
 from helpers.reference import gradients, learned, weights_of
 from metasearch.algorithms.distill import Distill, matryoshka
 from metasearch.config.arrangement import Arrangement
-from metasearch.config.recipe import Loss, MaxLength
+from metasearch.config.recipe import Loss
+from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
 from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny

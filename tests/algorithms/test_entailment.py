@@ -3,18 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 
-from helpers.padded import PaddedGradients
 from metasearch.algorithms.entailment import Entailment
 from metasearch.config.arrangement import Arrangement, Variant
-from metasearch.config.recipe import Budget, Loss, Outer
+from metasearch.config.recipe import Loss
 from metasearch.data.entailment import LABELS, EntailmentPair
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.episode import Episode, LabelledSet
-from metasearch.runs.callbacks import Callback
-from metasearch.training.schedule import schedule
-from metasearch.training.trainer import Trainer
 
 PAIRS = (
     EntailmentPair("A man rides a horse.", "Somebody rides.", "entailment"),
@@ -23,7 +18,6 @@ PAIRS = (
     EntailmentPair("Two dogs run.", "Animals run.", "entailment"),
     EntailmentPair("Two dogs run.", "The dogs sleep.", "contradiction"),
 )
-OTHER = (EntailmentPair("It snows.", "It is cold.", "neutral"), EntailmentPair("It snows.", "It snows.", "entailment"))
 
 
 def episode(*examples):
@@ -51,20 +45,6 @@ def by_hand(vectors, head, pairs):
     wanted = np.eye(3)[[LABELS.index(p.label) for p in pairs]]
     loss = -np.log((probabilities * wanted).sum(axis=1)).mean()
     return loss, (probabilities - wanted).T @ f / len(pairs), logits
-
-
-def test_loss_is_that_of_sentence_transformers_without_its_bias():
-    made = learner(output="sentence")
-    theirs = SoftmaxLoss(made.encoder.model, sentence_embedding_dimension=128, num_labels=3)
-    with torch.no_grad():
-        theirs.classifier.weight.copy_(made.head)
-        theirs.classifier.bias.zero_()
-    sides = [[pair.premise for pair in PAIRS], [pair.hypothesis for pair in PAIRS]]
-    labels = torch.tensor([LABELS.index(pair.label) for pair in PAIRS])
-
-    expected = theirs([made.encoder.features(texts, "text") for texts in sides], labels)
-
-    assert made.outer_loss([episode(*PAIRS)]).total.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("output", ["pooled", "sentence"])
@@ -100,36 +80,3 @@ def test_the_head_is_one_parameter_beside_the_encoders_made_from_the_seed():
     assert made.head.abs().max() <= (3 * 128) ** -0.5
     assert torch.equal(made.head, learner(seed=3).head)
     assert not torch.equal(made.head, learner(seed=4).head)
-
-
-class Same:
-    """Gives the same episodes at every step."""
-
-    def batch(self, step, size):
-        return [episode(*PAIRS), episode(*OTHER)]
-
-
-def trained(steps):
-    made = learner()
-    budget = Budget(meta_batch=1, meta_train=6, meta_valid=0, epochs=1, eval_every=3, patience=0)
-    trainer = Trainer(
-        made,
-        PaddedGradients(),
-        schedule(budget, [("train", steps, Same())], None),
-        Outer(lr=1e-3),
-        budget,
-        dev=lambda: -made.outer_loss(Same().batch(0, 1)).total.item(),
-        callback=Callback(),
-    )
-    trainer.fit()
-    return made
-
-
-def test_training_learns_the_labels_and_the_encoder_is_saved_without_the_head(tmp_path):
-    made = trained(6)
-    fresh = learner()
-    before, after = (m.outer_loss(Same().batch(0, 1)).total.item() for m in (fresh, made))
-    assert after < before
-    assert not torch.equal(made.head, fresh.head)
-    made.encoder.save(tmp_path / "model")
-    assert not any("head" in name for name in made.encoder.model.state_dict())

@@ -7,7 +7,7 @@ import torch
 import metasearch as ms
 from benchmarks.paper.alignment_cells import Cell, projection_cells
 from benchmarks.paper.frozen_encoder import frozen_encoder
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 
 CPU = torch.device("cpu")
 OWN = {"encoder": "tiny", "trained": "projection"}
@@ -28,7 +28,7 @@ def test_a_frozen_encoder_looks_vectors_up_and_trains_its_projection_alone(tmp_p
     question = benchmark.data.questions[3].text
     np.testing.assert_allclose(frozen.encode([question], "question"), plain.encode([question], "question"), atol=1e-6)
     assert np.isnan(frozen.encode(["Is this text part of the task?"], "question")).all()
-    ms.neutralise(frozen, benchmark, NeutralSettings(texts=20))
+    ms.neutralise(frozen, benchmark, ProjectionSettings(texts=20))
     trained = [weight.shape for weight in frozen.embedder.parameters() if weight.requires_grad]
     width = frozen.dimension()
     assert trained == [(width, width), (width,)]

@@ -101,7 +101,7 @@ def test_versions_machine_and_cache_are_listed_and_the_text_says_the_same(cache)
     [
         ("finished", "a training", {"config.yaml", "model", "files"}),
         ("a run", "a training", {"checkpoint", "files", "report.md"}),
-        ("score", "an untrained encoder", {"files"}),
+        ("score", "scores of an encoder", {"files"}),
         ("encoder", "an encoder", {"weights"}),
         ("tokenizer", "a tokenizer", {"tokenizer.json"}),
         ("index", "an index", {"files"}),

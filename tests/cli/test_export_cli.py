@@ -14,7 +14,7 @@ from helpers.backbones import TEXTS
 from helpers.commands import metasearch
 from helpers.onnx_extra import needs_onnx
 from metasearch.compress.student import make_static
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.prompts import replace_prompts
 
@@ -69,17 +69,13 @@ for folder in sys.argv[1:]:
 
 @needs_onnx
 @pytest.mark.slow
-def test_every_form_has_a_card_whose_example_runs_and_can_be_pushed_whole(tmp_path, monkeypatch):
+def test_every_form_has_a_card_whose_example_runs(tmp_path, monkeypatch):
     for form, (flags, library) in FORMS.items():
         folder = tmp_path / form
         metasearch("export", "tiny", *flags, "-o", folder)
         card = ModelCard.load(folder / "README.md")
         assert card.data.library_name == library
         assert ("base `tiny`: apache-2.0" in card.text, str(tmp_path) in card.text) == (True, False)
-        plan = json.loads(metasearch("push", folder, "me/model", "--json").stdout)["plan"]
-        files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-        assert {each["name"] for each in plan["files"]} == files
-        assert plan["skipped"] == []
         (example,) = re.findall(r"^```python\n(.*?)^```$", card.text, flags=re.S | re.M)
         (folder / "example.py").write_text(example, encoding="utf-8")
     # One process, since torch takes seconds to import; each example but the last runs without metasearch.
@@ -110,7 +106,7 @@ def test_a_rounded_graph_has_its_scores_in_its_folder_and_evaluate_gives_the_sam
         if (row["measure"], row["language"]) == ("map@20", "mean")
     }
     scores = (folder / "README.md").read_text(encoding="utf-8").split("## Scores\n\n")[1].split("## Data")[0]
-    assert printed.startswith(scores.partition("\n\n")[2].strip())
+    assert scores.split("\n\n")[2] in printed  # below the words on fold and seed, and the heading
     rows = json.loads(metasearch("evaluate", "--encoder", folder, "--json").stdout)["results"]
     again = next(row for row in rows if (row["measure"], row["language"]) == ("map@20", "mean"))
     assert again["value"] == means["onnx int8"]

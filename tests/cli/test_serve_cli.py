@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
-from metasearch.retrieval.server.schemas import Limits
+from metasearch.config.server import Limits
 from metasearch.retrieval.server.server import Server, bind, format_address
 
 

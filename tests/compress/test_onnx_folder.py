@@ -21,7 +21,7 @@ from metasearch.compress.onnx_encoder import OnnxEncoder, read_facts
 from metasearch.compress.onnx_folder import EXAMPLE, write_onnx
 from metasearch.compress.standard import narrowed
 from metasearch.config.compress import Form
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError

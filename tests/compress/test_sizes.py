@@ -30,17 +30,6 @@ def test_the_papers_assistants_have_their_published_sizes(family, words, embeddi
 
 
 @pytest.mark.parametrize(
-    ("family", "recurrent", "layers"),
-    [
-        ("xlm-r", 3, 21_263_616),
-        ("minilm", 6, 10_646_784),
-    ],
-)
-def test_recurrent_layers_count_once(family, recurrent, layers):
-    assert planned_sizes(FAMILIES[family], None, recurrent).counts["layers"] == layers
-
-
-@pytest.mark.parametrize(
     ("family", "bottleneck", "recurrent", "total"),
     [
         ("xlm-r", 128, 3, 53_759_232),

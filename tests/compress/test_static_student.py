@@ -96,7 +96,7 @@ def test_compress_writes_a_static_student_that_is_exported_trimmed_and_cut_again
     assert np.array_equal(again.encode(TEXTS), model.encode(TEXTS))
     metasearch("compress", tmp_path / "student", "--static", "words", "--dimensions", 4, "-o", tmp_path / "narrow")
     assert SentenceTransformer(str(tmp_path / "narrow"), device="cpu").encode(TEXTS).shape == (3, 4)
-    for flags in (["--bottleneck", 4], ["--trim-vocab", texts], ["--feed-forward", 4, "--texts", texts]):
+    for flags in (["--bottleneck", 4], ["--trim-vocab", texts]):
         refused = metasearch("compress", tmp_path / "student", *flags, "-o", tmp_path / "no", code=6).stderr
         assert "a static encoder has no transformer to compress" in refused
 

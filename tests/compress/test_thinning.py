@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from helpers.backbones import CONFIGS, TEXTS, make
 from helpers.commands import metasearch
 from helpers.tiers import others_slow
-from metasearch.compress.merging import chosen_layers, thin
+from metasearch.compress.thinning import chosen_layers, thin
 from metasearch.encoders.compressed import layers_of
 from metasearch.encoders.inputs import transformer_of
 

@@ -11,10 +11,11 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models
 from transformers import BertTokenizer
 
+from benchmarks.mini.vocabulary import train_tokenizer, with_vocabulary
 from helpers.backbones import make, shrunk
 from helpers.tokenizers import TOKENIZERS, WORDS, around
 from metasearch.compress.trimming import beginning, cut, needed, trim
-from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary, word_table
+from metasearch.compress.vocabulary import word_table
 
 TEXTS = ["the key is under the mat", "an old house", "KEYHOLE ☃ a中b", "", "中"]
 

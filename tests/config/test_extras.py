@@ -66,7 +66,7 @@ def test_every_extra_that_the_code_names_is_declared():
     named = set()
     for path in (ROOT / "metasearch").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        named |= set(re.findall(r"install_line\(['\"]([\w-]+)['\"]\)", text))
+        named |= set(re.findall(r"(?:install_line|package_folder)\(['\"]([\w-]+)['\"][,)]", text))
         named |= set(re.findall(r"import_extra\([^,]+, \"([\w-]+)\"", text))
     assert {"serve", "corpora", "onnx", "minilm"} <= named
     assert named <= set(PROJECT["optional-dependencies"])

@@ -14,7 +14,7 @@ from metasearch.config.arrangement import Variant
 from metasearch.config.distillation import CorpusSettings
 from metasearch.config.index import IndexSettings
 from metasearch.config.languages import normalise_tag, parse_name, parse_pair, parse_tag, spelling_of
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.task import Translate
 
 
@@ -90,7 +90,7 @@ def test_every_declaration_reads_a_tag_in_the_same_way(case):
     tag, text = case
     assert IndexSettings(language=text, detect=(text,)).detect == (IndexSettings(language=text).language,) == (tag,)
     assert CorpusSettings(languages=(text,), pivot=text).languages == (tag,)
-    assert NeutralSettings(languages=(text,)).languages == (tag,)
+    assert ProjectionSettings(languages=(text,)).languages == (tag,)
     assert Translate(source=text, into=("fr-CA",)).source == tag
     assert Variant.parse(f"{tag}_{{{text},fr-CA}}").candidates == (tag, "fr-CA")
 

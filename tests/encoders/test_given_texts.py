@@ -9,13 +9,12 @@ from helpers.cross_encoders import write_cross_encoder
 from helpers.indexes import Made
 from metasearch.compress.student import make_static, make_student
 from metasearch.compress.trimming import trim
-from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.data.documents.passage import Passage
 from metasearch.data.formats.given import list_texts
 from metasearch.data.labels import load_labels
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.cross_encoder import open_reranker
-from metasearch.encoders.neutral import NeutralMap, ProjectedEncoder
+from metasearch.encoders.neutral import ProjectedEncoder, Projection
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.errors import DataError
 from metasearch.retrieval.index.base import Kind, passage_keys
@@ -63,7 +62,7 @@ def functions(encoder, tmp_path_factory):
         store.upsert(vectors, passages, keys := passage_keys(passages))
         store.finish(Made(vectors, passages, keys).files())
     searcher = Searcher(LocalStore.open(folder / "index"), encoder)
-    projected = ProjectedEncoder(encoder, NeutralMap(np.zeros(encoder.dimension()), vectors[:1], ("de", "en")))
+    projected = ProjectedEncoder(encoder, Projection(np.zeros(encoder.dimension()), vectors[:1], ("de", "en")))
     reranker = open_reranker(write_cross_encoder(folder / "reranker"), encoder.device)
     return {
         "encode": lambda texts: encoder.encode(texts, "question"),
@@ -78,7 +77,6 @@ def functions(encoder, tmp_path_factory):
         "search": lambda texts: [[hit.score for hit in hits] for hits in searcher.search(texts, top_k=2)],
         "encode_queries": searcher.encode_queries,
         "scores": lambda texts: reranker.scores("key", texts),
-        "train_tokenizer": lambda texts: train_tokenizer(texts, 299).get_vocab(),
         "trim": lambda texts: trim(encoder, texts).model.tokenizer.get_vocab(),
         "make_student": lambda texts: make_student(encoder, 8, texts=texts).encode(["Where?"], "text"),
         "make_static": lambda texts: make_static(encoder, texts=texts).encode(["Where?"], "text"),
@@ -87,8 +85,8 @@ def functions(encoder, tmp_path_factory):
 
 NAMES = [
     "encode", "encode_query", "encode_document", "tokens", "features", "lengths", "is_truncated",
-    "CachedEncoder.encode", "ProjectedEncoder.encode", "search", "encode_queries", "scores", "train_tokenizer", "trim",
-    "make_student", "make_static",
+    "CachedEncoder.encode", "ProjectedEncoder.encode", "search", "encode_queries", "scores", "trim", "make_student",
+    "make_static",
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from helpers.backbones import LENGTHS, TEXTS, make
 from helpers.commands import metasearch
 from metasearch.compress.student import make_student
 from metasearch.config.compress import Form
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders import int8 as stored
 from metasearch.encoders.compressed import CompressedModel
 from metasearch.encoders.encoder import Encoder

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from metasearch.compress.student import make_static
 from metasearch.compress.trimming import trim
-from metasearch.compress.vocabulary import train_tokenizer
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.load import load_encoder
 from metasearch.retrieval.indexes import index_documents, open_searcher
@@ -82,8 +81,6 @@ def test_vocabularies_are_those_of_the_texts_without_them():
     texts, others = [*TEXTS, *TEXTS], [strew(text) for text in (*TEXTS, *TEXTS)]
     assert trim(encoder, others).fingerprint == trim(encoder, texts).fingerprint
     assert make_static(encoder, texts=others).fingerprint == make_static(encoder, texts=texts).fingerprint
-    learned = [train_tokenizer(each, 358).get_vocab() for each in (texts, others)]
-    assert learned[0] == learned[1]
 
 
 def test_a_search_finds_the_same_and_shows_what_was_written(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from metasearch.config.measure import Measure
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.builtin import mini, mini_e5
 from metasearch.evaluation.evaluate import evaluate

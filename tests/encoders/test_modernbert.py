@@ -5,11 +5,11 @@ import pytest
 import torch
 from transformers.models.modernbert import modeling_modernbert
 
+from benchmarks.mini.vocabulary import train_tokenizer, with_vocabulary
 from helpers.backbones import LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
 from helpers.commands import metasearch
 from metasearch.compress import onnx_folder
-from metasearch.compress.merging import thin
-from metasearch.compress.vocabulary import train_tokenizer, with_vocabulary
+from metasearch.compress.thinning import thin
 from metasearch.config import yaml
 from metasearch.encoders.open import open_checkpoint
 from metasearch.training.packing.probe import packing_plan

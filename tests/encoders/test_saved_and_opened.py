@@ -10,11 +10,11 @@ import torch
 from helpers.backbones import POSITIONS, make
 from helpers.tiers import others_slow
 from metasearch.compress.student import make_static, make_student
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.cross_encoder import load_cross_encoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
-from metasearch.encoders.neutral import NeutralMap, append
+from metasearch.encoders.neutral import Projection, append
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.errors import EncoderError
@@ -32,7 +32,7 @@ def stored(folder):
 def neutralised(folder):
     encoder = make("bert")
     directions = np.linalg.qr(np.random.default_rng(0).normal(size=(16, 3)))[0].T
-    append(encoder, NeutralMap(np.full(16, 0.05), directions, ("de", "en")))
+    append(encoder, Projection(np.full(16, 0.05), directions, ("de", "en")))
     return encoder
 
 

@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import POSITIONS, make
 from metasearch.compress.student import make_static
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.lengths import UNLIMITED, complete
 from metasearch.encoders.load import load_encoder
@@ -185,15 +185,6 @@ def test_an_encoder_that_is_opened_without_lengths_has_those_that_it_was_saved_w
     opened.write(tmp_path / "again")  # as `metasearch export` and `neutralise` do
     again = open_checkpoint(str(tmp_path / "again"))
     assert {role: again.limit(role) for role in ROLES} == expected
-
-
-def test_a_published_model_is_read_as_far_as_its_table_of_positions(tmp_path):
-    made = make("bert")
-    made.model.max_seq_length = 10**30
-    made.write(tmp_path)
-    opened = open_checkpoint(str(tmp_path))
-    assert {role: opened.limit(role) for role in ROLES} == dict.fromkeys(ROLES, POSITIONS)
-    assert_alike(opened, tmp_path)
 
 
 def test_one_role_alone_may_have_a_length_of_its_own(tmp_path):

@@ -37,14 +37,3 @@ def test_no_pair_is_drawn_twice_in_a_set(rows, seed, data):
     size = data.draw(st.integers(1, rows))
     for found in episodes_of(similarity(rows), ENGLISH, seed=seed, k=size, q=size).episode(0).sets:
         assert len(set(found.examples)) == len(found.examples) == size
-
-
-def test_an_episode_is_a_function_of_seed_phase_and_index():
-    first = episodes_of(similarity(), ENGLISH, seed=3)
-    again = episodes_of(similarity(), ENGLISH, seed=3)
-    assert [first.episode(i) for i in (2, 0, 1)] == [again.episode(i) for i in (2, 0, 1)]
-    others = [
-        episodes_of(similarity(), ENGLISH, seed=4),
-        episodes_of(similarity(), ENGLISH, seed=3, phase="meta-valid"),
-    ]
-    assert first.episode(0) not in [first.episode(1), *(other.episode(0) for other in others)]

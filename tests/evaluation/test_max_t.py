@@ -46,13 +46,6 @@ def test_p_is_the_share_of_patterns_of_signs_with_as_large_a_t(drawn):
     assert any_above_zero(differences, clusters) == pytest.approx(expected)
 
 
-@given(clustered(rows=1), st.integers(1, 4))
-def test_a_line_that_stands_twice_counts_once(drawn, times):
-    differences, clusters = drawn
-    one, many = any_above_zero(differences, clusters), any_above_zero(np.repeat(differences, times, axis=0), clusters)
-    assert one == many
-
-
 @pytest.mark.parametrize("count", [5, 12, 40])
 def test_equal_differences_and_those_of_rounding_have_the_p_of_their_signs_alone(count):
     names = [str(i) for i in range(count)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metasearch.config.measure import Measure
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError

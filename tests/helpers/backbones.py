@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from metasearch.compress.student import make_student
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.compressed import describe
 from metasearch.encoders.encoder import Encoder
@@ -57,7 +57,7 @@ CONFIGS = {
 
 
 RECURRENT = [kind for kind in CONFIGS if kind != "modernbert"]
-"""Kinds whose layers can run more than once, and whose feed-forward blocks can be fitted to others."""
+"""Kinds whose layers can run more than once."""
 
 
 def make(kind, dense=False, seed=0, layers=LAYERS):

@@ -6,7 +6,8 @@ from functools import cache
 import numpy as np
 
 from metasearch.algorithms.distill import Distill
-from metasearch.config.recipe import Loss, MaxLength
+from metasearch.config.recipe import Loss
+from metasearch.config.roles import MaxLength
 from metasearch.data.records import ScoredPair, Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.backbones import RECURRENT, make
 from metasearch.compress.student import make_student
-from metasearch.encoders.neutral import NeutralMap, append
+from metasearch.encoders.neutral import Projection, append
 
 needs_onnx = pytest.mark.skipif(
     not all(map(find_spec, ("onnx", "onnxscript", "onnxruntime"))),
@@ -29,5 +29,5 @@ def student(kind):
 def neutral(encoder):
     """Return a copy of an encoder that ends in a map which takes two directions and a centre out."""
     made, width = copy.deepcopy(encoder), encoder.dimension()
-    append(made, NeutralMap(np.linspace(0, 0.1, width), np.eye(width)[:2], ("de", "tr")))
+    append(made, Projection(np.linspace(0, 0.1, width), np.eye(width)[:2], ("de", "tr")))
     return made

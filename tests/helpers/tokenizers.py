@@ -18,7 +18,7 @@ from transformers import (
     XLMRobertaTokenizer,
 )
 
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 
 WORDS = ["the", "key", "is", "under", "a", "mat", "near", "old", "house", "where", "keys", "and", "houses"]

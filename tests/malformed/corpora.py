@@ -57,10 +57,9 @@ ENTAILMENT = [
     _entailment("a folder", "a.jsonl", None, "a.jsonl: cannot be read: Is a directory"),
 ]
 TEXTS = [
-    Row("texts, an empty file", "tokenizer TMP/a.txt --encoder tiny --size 400 -o TMP/out", 3, "a.txt", {"a.txt": ""}),
     Row(
         "texts, not UTF-8",
-        "tokenizer TMP/a.txt --encoder tiny --size 400 -o TMP/out",
+        "compress tiny --trim-vocab TMP/a.txt -o TMP/out",
         3,
         "a.txt:1: not UTF-8",
         {"a.txt": b"\xff\n"},

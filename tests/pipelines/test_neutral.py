@@ -10,7 +10,7 @@ import torch
 from helpers.configs import nested, through
 from helpers.training import Killed, kill
 from metasearch.config.library import load_recipe
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.load import load_encoder
@@ -28,7 +28,7 @@ SMALL = [
     *("budget.meta_train=8", "budget.meta_valid=0", "budget.meta_batch=1", "budget.eval_every=1"),
     *("episodes.k=2", "episodes.q=2", "options.inner_steps=1"),
 ]
-FEW = NeutralSettings(texts=40)
+FEW = ProjectionSettings(texts=40)
 
 pytestmark = pytest.mark.slow  # three runs are made
 
@@ -98,7 +98,7 @@ def test_the_dev_score_is_that_of_a_map_fitted_anew_at_each_step(runs):
     dev = {event["step"]: event["dev"] for event in events if "dev" in event}
     best = max(range(1, 3), key=lambda step: dev[step])
     assert dev[best] == pytest.approx(mean(runs / "after", "maml+neutral", "dev"), abs=1e-6)
-    # Step 0 is the untrained encoder with a map, and so not zero-shot.
+    # Step 0 is the base encoder with a projection, and so not zero-shot.
     assert dev[0] != pytest.approx(mean(runs / "after", "zero-shot", "dev"), abs=1e-6)
 
 

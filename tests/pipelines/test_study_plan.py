@@ -2,7 +2,7 @@
 
 from helpers.configs import nested
 from metasearch.config.library import Library
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.recipe import Outer, Recipe
 from metasearch.config.run import RunConfig, ScoreConfig, flat
 from metasearch.config.study import StudyConfig, TrainedArm
@@ -30,7 +30,7 @@ def test_there_is_a_cell_for_every_arm_fold_and_seed_zero_shot_first():
 
 
 def test_the_neutral_encoder_is_scored_after_zero_shot():
-    settings = NeutralSettings(rank=2)
+    settings = ProjectionSettings(rank=2)
     cells = plan(study(neutral=settings))
     assert [cell.name.partition("/")[0] for cell in cells] == [
         arm for arm in ("zero-shot", "neutral", "maml-trans") for _ in range(4)

@@ -6,7 +6,7 @@ import pytest
 
 from metasearch.cli.crossval import configure
 from metasearch.config.library import Library
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.errors import ConfigError
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.resolve import merged, parse_folds
@@ -164,9 +164,9 @@ def test_what_does_nothing_is_said(flags, message, caplog):
 
 def test_the_neutral_encoder_is_an_arm_that_a_study_may_get_later_and_then_keeps(tmp_path):
     plain, neutral = asked(), asked(learner="neutral", assignments=("neutral:rank=2",))
-    assert (plain.neutral, neutral.neutral, neutral.trained) == (None, NeutralSettings(rank=2), ())
-    assert merged(plain, neutral, tmp_path).neutral == NeutralSettings(rank=2)
-    assert merged(neutral, plain, tmp_path).neutral == NeutralSettings(rank=2)
+    assert (plain.neutral, neutral.neutral, neutral.trained) == (None, ProjectionSettings(rank=2), ())
+    assert merged(plain, neutral, tmp_path).neutral == ProjectionSettings(rank=2)
+    assert merged(neutral, plain, tmp_path).neutral == ProjectionSettings(rank=2)
     with pytest.raises(ConfigError, match=r"the study has neutral\.rank '2', not none"):
         merged(neutral, asked(learner="neutral"), tmp_path)
 

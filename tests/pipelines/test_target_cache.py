@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from metasearch import io
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError

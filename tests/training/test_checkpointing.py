@@ -21,8 +21,8 @@ DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 QUICK = [(STEPPING[0], True, "student")]
 PLACES = [
     *QUICK,
-    *[(STEPPING[2], False, "bert"), (PLAIN[2], True, "mpnet"), (STEPPING[0], False, "modernbert")],
-    *[(STEPPING[1], False, "distilbert"), (REPTILE, True, "tiny")],
+    *[(STEPPING[1], False, "bert"), (PLAIN[2], True, "mpnet"), (STEPPING[0], False, "modernbert")],
+    *[(STEPPING[1], True, "distilbert"), (REPTILE, True, "tiny")],
     *[(PLAIN[0], True, "xlm-roberta"), (PLAIN[5], True, "neutral")],
 ]
 """Every kind of learner, and every family with layers."""

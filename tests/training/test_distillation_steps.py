@@ -9,7 +9,8 @@ from helpers.padded import PaddedGradients
 from metasearch.algorithms.distill import Distill
 from metasearch.algorithms.ema import EMA
 from metasearch.compress.student import make_static
-from metasearch.config.recipe import EvalSchedule, Loss, MaxLength, Outer
+from metasearch.config.recipe import EvalSchedule, Loss, Outer
+from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
 from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny

@@ -55,18 +55,6 @@ def test_a_step_is_that_of_the_paper_also_while_the_rate_changes(momentum, decay
         torch.testing.assert_close(weights[name].detach(), expected[name], rtol=1e-13, atol=0)
 
 
-def test_adamw_decays_all_parameters_unless_biases_and_norms_are_exempt():
-    """Without a gradient AdamW does nothing but w ← w (1 − lr · decay)."""
-    shrunk = 1 - 0.1 * 0.5
-    for exempt in (False, True):
-        weights = parameters()
-        settings = Outer(lr=0.1, weight_decay=0.5, exempt_bias_and_norm=exempt)
-        take(outer.build(weights, settings), weights, {n: torch.zeros(shape) for n, shape in SHAPES.items()})
-        for name, start in drawn(0).items():
-            kept = 1 if exempt and name == "bias" else shrunk
-            torch.testing.assert_close(weights[name].detach(), start * kept, rtol=1e-15, atol=0)
-
-
 @pytest.mark.parametrize("exempt", [False, True])
 @pytest.mark.parametrize("kind", ["lars", "adamw"])
 def test_the_state_by_name_goes_on_to_the_same_bits(kind, exempt):
@@ -86,16 +74,3 @@ def test_the_state_by_name_goes_on_to_the_same_bits(kind, exempt):
     assert same(resumed, whole)
     assert not same(forgetful, whole)
     assert {name.split("/")[0] for name in kept} == set(SHAPES)
-
-
-def test_a_gradient_of_rows_is_taken_as_the_whole_one():
-    """A row without a gradient decays and goes on by its momentum, and the norms are of the layer."""
-    rowwise, whole = parameters(), parameters()
-    optimizers = [LARS(weights.values(), lr=0.5, weight_decay=0.2, trust=0.05) for weights in (rowwise, whole)]
-    for i in range(3):
-        gradients = drawn(i + 1)
-        gradients["table"][[0, 2, 3, i + 4]] = 0
-        take(optimizers[1], whole, gradients)
-        take(optimizers[0], rowwise, {**gradients, "table": gradients["table"].to_sparse(1)})
-        assert rowwise["table"].grad.is_sparse
-    assert same(rowwise, whole)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
 from metasearch.encoders.builtin import tiny
 from metasearch.training.packing import PackedEncoder, Parts

@@ -21,7 +21,6 @@ import logging
 import struct
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -36,11 +35,11 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_
 from tokenizers.models import Unigram
 from transformers import BertConfig, PreTrainedTokenizerFast
 
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.config.run import E5_PACKAGE, SMALL_ENCODER
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import quiet
-from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.packaged import open_packaged, package_folder
 from metasearch.errors import EncoderError
 from metasearch.io import cached
 
@@ -67,16 +66,12 @@ _CACHED = f"e5-{SHA256[:8]}-1"
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     """Return the encoder, the same for every seed; `EncoderError` where its package or its cache is not in order."""
-    package = find_spec(E5_PACKAGE)
-    if package is None or not package.submodule_search_locations:
-        raise EncoderError(
-            f"encoder 'e5' needs the package {E5_PACKAGE}: {_INSTALL} (Linux and Apple silicon; elsewhere it is "
-            f"compiled). Without it there is '{SMALL_ENCODER}'"
-        )
-    source = Path(package.submodule_search_locations[0]) / FILE
-    encoder = open_checkpoint(str(cached(_CACHED, lambda folder: _unpack(source, folder))), max_length)
-    encoder.name = "e5"
-    return encoder
+    needed = (
+        f"{E5_PACKAGE}: {_INSTALL} (Linux and Apple silicon; elsewhere it is compiled). Without it there is "
+        f"'{SMALL_ENCODER}'"
+    )
+    source = package_folder("e5", E5_PACKAGE, needed) / FILE
+    return open_packaged("e5", cached(_CACHED, lambda folder: _unpack(source, folder)), max_length)
 
 
 def _unpack(source: Path, folder: Path) -> None:

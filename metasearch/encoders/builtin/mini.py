@@ -6,15 +6,13 @@ good it is. Stored in int8, float32 in memory.
 
 from pathlib import Path
 
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.open import open_checkpoint
+from metasearch.encoders.packaged import open_packaged
 
 FOLDER = Path(__file__).parent / "mini_model"
 
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     """Return the encoder, the same for every seed; `EncoderError` where its folder is missing or damaged."""
-    encoder = open_checkpoint(str(FOLDER), max_length)
-    encoder.name = "mini"
-    return encoder
+    return open_packaged("mini", FOLDER, max_length)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.measure import Measure
-from metasearch.config.task import Kind
+from metasearch.config.task import TaskKind
 from metasearch.errors import ConfigError, DataError, NonFiniteError
 
 Values = NDArray[np.float64]
@@ -37,12 +37,12 @@ class Metric:
             says nothing. Retrieval only.
     """
 
-    kind: Kind
+    kind: TaskKind
     function: Callable[..., Any]
     cutoff: Literal["none", "optional", "required"] = "none"
 
 
-def load_function(measure: Measure, kind: Kind) -> Callable[..., Any]:
+def load_function(measure: Measure, kind: TaskKind) -> Callable[..., Any]:
     """Return the function of a measure; it raises `NonFiniteError` where a value is NaN or infinite."""
     metric: Metric = measure.load()
     if metric.kind != kind:

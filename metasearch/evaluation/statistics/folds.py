@@ -4,8 +4,8 @@ A difference of two learners on fold f with seed s is the true difference, an ef
 the sampling of articles and questions: `d_fs = δ + F_f + S_fs + Q_f`. Seeds are averaged within a fold. The variance of
 the F fold means estimates `σ²_F + σ²_S / S + σ²_Q`, all that training and testing again would change, with F - 1
 degrees of freedom. The interval is Student's over these means: the t-test over few clusters of Ibragimov & Müller
-(2010), which stays below its level where folds differ in variance. A model that all folds share, such as a student or
-another system, adds the variance of its own seeds; with one seed it is taken as it is.
+(2010), which stays below its level where folds differ in variance. A model that all folds share, such as a student,
+adds the variance of its own seeds; with one seed it is taken as it is.
 
 The percentiles of a hierarchical bootstrap (folds, seeds, articles, questions; Davison & Hinkley 1997, section 3.8)
 reject a true null in up to 12 % of studies at 5 % (`python -m benchmarks.statistics.calibration`).

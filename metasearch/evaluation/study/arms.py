@@ -56,7 +56,7 @@ class Arm:
 
     @property
     def made_once(self) -> bool:
-        """Whether all folds share one model per seed, as with a distilled student or a system of a TREC run file."""
+        """Whether all folds share one model per seed, as with a distilled student."""
         return self.mode is None and self.learner not in (ZERO_SHOT, NEUTRAL)
 
     def begins_as(self, other: "Arm") -> bool:

@@ -145,7 +145,6 @@ def compare(
     pool: str | None = None,
     level: float = jackknife.LEVEL,
     resamples: int | None = None,
-    seed: int | None = None,
 ) -> Comparison:
     """Compare every arm of a study with its baseline, on common folds and seeds (`paired.pair`).
 
@@ -158,7 +157,6 @@ def compare(
         pool: name of the pool; by default the task's.
         level: level of the intervals.
         resamples: without effect, and deprecated: no interval is resampled.
-        seed: likewise.
 
     Raises:
         ConfigError: there is nothing to compare with, or no arm shares a fold with its baseline; or level, measure or
@@ -166,8 +164,8 @@ def compare(
         RunFolderError: a run has no results of its questions.
         DataError: they are damaged or do not belong to its scores.
     """
-    if (resamples, seed) != (None, None):
-        warnings.warn("resamples and seed have no effect: no interval is resampled", DeprecationWarning, stacklevel=2)
+    if resamples is not None:
+        warnings.warn("resamples has no effect: no interval is resampled", DeprecationWarning, stacklevel=2)
     jackknife.check(level)
     selection = study.select(measure, pool)
     pairings, missing = _pairings(study, baseline, selection)

@@ -6,17 +6,15 @@ A *study* is a folder with `study.yaml` and a run folder for each of its cells i
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from metasearch.config import yaml
-from metasearch.config.run import DataConfig, flat
+from metasearch.config.run import flat
 from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.evaluation.study.arms import Arm, Settings, find_arm, labelled, select_settings, start_settings
 from metasearch.evaluation.study.study import Run, Scored, Study, abridged
-from metasearch.evaluation.study.trec_runs import read_trec_runs
 from metasearch.runs.folder import CONFIG, RunFolder, read_config, require_unchanged
 from metasearch.runs.rows import STAGE, Row, read_complete_rows
 from metasearch.runs.versions import differing
@@ -33,8 +31,7 @@ ArmRows = tuple[Run, list[Row]]
 
 def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> None:
     """Raise an error with the first differing run, unless all rows share one task and data."""
-    # A TREC run file names no versions.
-    first, begun = next((each for each in rows if each[1]["versions"]), rows[0])
+    first, begun = rows[0]
     opened: dict[tuple[Any, ...], tuple[Run, Any]] = {}
     tasks = list(dict.fromkeys(row["task"] for _, row in rows))
     if len(tasks) > 1:
@@ -49,7 +46,7 @@ def require_agreement(rows: Sequence[tuple[Run, Row]], any_version: bool) -> Non
             seeds = f"fold_seed {begun.get('fold_seed')} and {row.get('fold_seed')}"
             raise ConfigError(f"{both} cannot be compared: their folds are cut differently ({seeds})")
         one, other = begun["versions"], row["versions"]
-        if one and other and not any_version and (name := differing(one, other)):
+        if not any_version and (name := differing(one, other)):
             raise ConfigError(
                 f"{both} cannot be compared: {name} {one.get(name)} and {other.get(name)} differ; use "
                 "--allow-mixed-versions to compare anyway"
@@ -122,42 +119,32 @@ def _require_equal_scores(one: ArmRows, other: ArmRows) -> None:
             )
 
 
-def read_study(
-    paths: Sequence[Path], task: str | None = None, any_version: bool = False, data: DataConfig | None = None
-) -> Study:
+def read_study(paths: Sequence[Path], task: str | None = None, any_version: bool = False) -> Study:
     """Return the scores of runs and studies as one study. Duplicate runs count once.
 
     Args:
-        paths: study and run folders, and TREC run files of other systems.
+        paths: study and run folders.
         task: name of the task, where the runs have scores on several.
         any_version: combine also what different versions of metasearch and its libraries made.
-        data: task and data of the TREC run files (`metasearch.evaluation.study.trec_runs`); its fold is not read.
 
     Raises:
         ConfigError: the runs are of different tasks, folds or versions, or two are the same arm on the same fold with
-            the same seed; the difference, or the two, are named. Or there is a TREC run file and no `data`.
+            the same seed; the difference, or the two, are named.
         DataError: the runs are on different data, or a file is damaged, cut off or foreign; file and line are named.
         RunFolderError: a path is no study and no run, nothing in it is finished, or a file was changed since its run
             wrote it.
     """
     runs: dict[Path, Run] = {}
     missing: list[str] = []
-    folders, files = ([path for path in paths if path.is_file() == is_file] for is_file in (False, True))
-    names = _label_paths([find_study(path) or path for path in folders])
-    for path in {path.resolve(): path for path in folders}.values():
+    if file := next((path for path in paths if path.is_file()), None):
+        raise ConfigError(f"{file} is a file, without a score for each question; name a run folder or study")
+    names = _label_paths([find_study(path) or path for path in paths])
+    for path in {path.resolve(): path for path in paths}.values():
         finished, unfinished = _runs(path, names[(find_study(path) or path).resolve()])
         for run in finished:
             # By resolved path: a run that is named alone and within its study counts once.
             runs.setdefault(run.path.resolve(), run)
         missing += unfinished
-    if scores_alone := next(filter(_holds_json, files), None):
-        raise ConfigError(
-            f"{scores_alone}: scores without a score for each question, as `metasearch evaluate -o` writes them; "
-            "name a run folder or study, or a ranking of `metasearch evaluate --trec-run`"
-        )
-    if files and data is None:
-        raise ConfigError(f"{files[0]}: a TREC run file does not name its task; add --task")
-    runs |= {run.path.resolve(): run for run in (read_trec_runs(files, data) if data and files else ())}
     scores = [(run, row) for run in runs.values() for row in run.rows if row["task"] != STAGE]
     rows = [(run, row) for run, row in scores if task in (None, row["task"])]
     if not rows:
@@ -175,12 +162,6 @@ def read_study(
         runs=tuple(runs.values()),
         missing=tuple(missing),
     )
-
-
-def _holds_json(path: Path) -> bool:
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(1) == b"{"
-    return False  # its reader says why
 
 
 def _label_paths(paths: Sequence[Path]) -> dict[Path, str]:

@@ -34,9 +34,6 @@ class Run:
     """A finished run folder, and the name of its study or run.
 
     The configuration is a tree of strings; facts are time, memory and hardware, empty where the run has none.
-
-    Attributes:
-        kept: per-query results of a TREC run file; None for a folder, which stores them.
     """
 
     path: Path
@@ -44,7 +41,6 @@ class Run:
     config: Mapping[str, Any]
     rows: tuple[Row, ...]
     facts: Mapping[str, Any]
-    kept: QueryResults | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +56,6 @@ class Scored:
     @property
     def questions(self) -> QueryResults:
         """Results of each test question, read on demand; errors as `runs.per_query_results.load`."""
-        if self.run.kept is not None:
-            return self.run.kept
         path = query_results_path(self.run.path, self.rows[0]["task"], self.rows[0]["learner"], "test")
         return _load(path, path.stat().st_mtime_ns if path.is_file() else 0)
 

@@ -8,7 +8,7 @@ results.jsonl, queries/, facts.json, report.md, model/     as in `metasearch.run
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from metasearch.data.benchmark import Benchmark, build
 from metasearch.data.parallel.corpus import require_corpus
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
-from metasearch.pipelines.cards import write_distillation_card
+from metasearch.io import atomic_write
+from metasearch.pipelines.card_file import CARD
+from metasearch.pipelines.cards import Dataset, Scores, describe_task, find_base, make_card
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.stage import build_stage_learner, read_source, run_stage, training_batches
 from metasearch.pipelines.distill.target_cache import require_comparable
@@ -115,7 +117,7 @@ class DistillRun(Run[DistillConfig]):
         self.files.save_model(encoder.save, encoder.size)
         rows = self.files.results()
         facts = describe(self.config.model_dump(mode="json"), rows)
-        write_distillation_card(self.files, self.config, encoder, facts)
+        atomic_write(self.files.model / CARD, _card(self.files, self.config, encoder, facts))
         cost = used(self.seconds, encoder.device)
         self.files.finish(whole_report(rows, self.config, encoder, facts, self.seconds), cost)
 
@@ -212,7 +214,7 @@ def _check_length(name: str, stage: Stage, roles: RoleEncoders) -> None:
         )
 
 
-# Reports.
+# Reports and the card.
 
 
 def stage_report(config: DistillConfig, name: str, outcome: Outcome, described: str) -> str:
@@ -276,3 +278,34 @@ def _stages(rows: Sequence[Row], config: DistillConfig) -> str:
 def _dev(monitor: str, value: float | None) -> str:
     """Return a formatted dev score: a loss unchanged, everything else times 100."""
     return f"{-value:.4f}" if monitor == "loss" and value is not None else percent(value)
+
+
+def _card(files: RunFolder, config: DistillConfig, encoder: Encoder, facts: Mapping[str, str]) -> str:
+    """Return the distilled model's card with facts of its run, after its scores are in the results."""
+    rows, (number, name, last) = files.results(), config.stages[-1]
+    tasks = [each.task for each in config.evaluate]
+    own = [row for row in rows if row["task"] != STAGE]
+    return make_card(
+        encoder,
+        tuple(find_base(role, named) for role in config.used if (named := config.encoders.named(role)) is not None),
+        [f"One seed ({config.seed}): a distillation with another may be better or worse."],
+        command="distill",
+        recipe=config.recipe,
+        facts=facts,
+        title=f"{last.trains} of {config.recipe.recipe}",
+        summary=f"A sentence encoder distilled by metasearch: the {last.trains} after the stages "
+        f"{', '.join(each for _, each, _ in config.stages)}. {config.recipe.description}.",
+        data=[*_describe_corpora(files, config), *(describe_task("scored on", each, rows) for each in tasks)],
+        scores=Scores(own, f"{number} {name}", f"{config.stages[0][2].trains}, before") if own else None,
+        tags=("distillation",),
+    )
+
+
+def _describe_corpora(files: RunFolder, config: DistillConfig) -> Iterator[Dataset]:
+    """Yield each stage's data, by file name without folder."""
+    for number, name, stage in config.stages:
+        path = files.path / f"{number}-{name}" / "data.txt"
+        found = path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+        fingerprint, _, description = found.partition(" ")
+        names = ", ".join(Path(each).name for each in config.texts.of(stage))
+        yield Dataset(f"stage {name}", names, description, fingerprint=fingerprint)

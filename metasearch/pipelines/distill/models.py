@@ -9,7 +9,7 @@ from metasearch.compress.student import blank, make_static, make_student
 from metasearch.config import registry
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import RoleName
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.load import load_encoder

@@ -15,7 +15,7 @@ from metasearch.algorithms.losses.base import warn_of_unused
 from metasearch.config import registry, yaml
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import Stage
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.data.entailment import read_entailment
 from metasearch.data.parallel.corpus import Corpus, read_corpus
 from metasearch.data.parallel.saved import TokenCounter

@@ -21,7 +21,7 @@ class Cell:
 def plan(config: StudyConfig) -> list[Cell]:
     """Return the cells of a study in the order in which they begin.
 
-    Untrained encoders come first, then all arms of a fold, so that an unfinished study is comparable.
+    Base encoders come first, then all arms of a fold, so that an unfinished study is comparable.
     """
     # Scores are computed in float32, so precision and checkpointing do not matter.
     compute = ComputeConfig(device=config.compute.device)

@@ -7,7 +7,7 @@ from typing import Any
 
 from metasearch.config import yaml
 from metasearch.config.library import Library, overrides
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.config.run import flat
 from metasearch.config.study import StudyConfig, TrainedArm
@@ -135,11 +135,11 @@ def _check_sizes(folds: Sequence[Benchmark], recipe: Recipe, config: StudyConfig
 
 def resolve_neutral(
     learners: Sequence[str], changes: Mapping[str, Sequence[str]], config: StudyConfig
-) -> NeutralSettings | None:
-    """Return how to make the untrained encoder for the arm `neutral`, if it is among the learners."""
+) -> ProjectionSettings | None:
+    """Return how to make the base encoder for the arm `neutral`, if it is among the learners."""
     if NEUTRAL not in learners:
         return None
-    settings = yaml.check(overrides(changes.get(NEUTRAL, ())), NeutralSettings, f"--set {NEUTRAL}:")
+    settings = yaml.check(overrides(changes.get(NEUTRAL, ())), ProjectionSettings, f"--set {NEUTRAL}:")
     for fold in config.folds:
         train_texts(build(config.on(fold)), settings)
     return settings

@@ -16,7 +16,7 @@ from typing import Any
 
 from metasearch.config.index import IndexSettings
 from metasearch.config.languages import UNKNOWN
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.documents.unlabelled import read_unlabelled
@@ -31,14 +31,14 @@ from metasearch.errors import DataError, Interrupted, quoted
 from metasearch.evaluation.report.formats import duration
 from metasearch.io import atomic_write
 from metasearch.pipelines.alignment import align
-from metasearch.pipelines.cards import find_base, tuned_card
+from metasearch.pipelines.card_file import CARD
+from metasearch.pipelines.cards import find_base
 from metasearch.pipelines.neutral import vectors_of
-from metasearch.pipelines.publish import CARD
-from metasearch.pipelines.run import ENCODER, Row, Run, require_disk_space, stopped
+from metasearch.pipelines.run import ENCODER, Run, require_disk_space, stopped
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan
-from metasearch.pipelines.tune.report import OPTIONS, build_report
+from metasearch.pipelines.tune.report import OPTIONS, build_card, build_report
 from metasearch.pipelines.tune.steps import Step, list_steps
 from metasearch.pipelines.tune.table import Table, results_path
 from metasearch.pipelines.tune.training import ALIGNMENT, cost
@@ -46,6 +46,7 @@ from metasearch.pipelines.tune.workshop import Workshop
 from metasearch.retrieval.indexes import index_documents
 from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback, OpenCallback, PrefixedProgress
+from metasearch.runs.rows import Row
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.runs.versions import describe_versions, versions
 from metasearch.training.hardware import used
@@ -143,7 +144,7 @@ class TuneRun(Run[TuneConfig]):
         facts |= {"seed": str(self.config.seed), "versions": describe_versions(versions())}
         texts = build_report(sentences, facts, choice, self.notes)
         source = find_base("base", self.config.encoder.name, self.encoder.origin)
-        atomic_write(files.model / CARD, tuned_card(encoder, source, result, languages, facts))
+        atomic_write(files.model / CARD, build_card(encoder, source, result, languages, facts))
         atomic_write(files.path / "report.html", texts["report.html"])
         files.finish(texts["report.md"], used(self.seconds, encoder.device))
 
@@ -203,7 +204,7 @@ class TuneRun(Run[TuneConfig]):
         if not is_neutral(self.encoder):
             done = "The base encoder is kept: the texts are too few for a projection."
             if languages := self.labels.projectable():
-                texts = tagged_of(data, NeutralSettings().texts, languages)
+                texts = tagged_of(data, ProjectionSettings().texts, languages)
                 append(self.encoder, estimate(vectors_of(self.encoder, texts, callback)))
                 done = "Language bias was removed from the base encoder, which needs no labels."
         least = f"at least {LEAST_LABELS} in {2 * LEAST_FOLDS} groups"

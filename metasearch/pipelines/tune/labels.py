@@ -6,7 +6,7 @@ from typing import Self
 
 from metasearch.config.languages import UNKNOWN
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
-from metasearch.config.postprocessing import LEAST
+from metasearch.config.projection import LEAST
 from metasearch.data.benchmark import Benchmark, make_benchmark
 from metasearch.data.folds import Split, split
 from metasearch.data.records import RetrievalData

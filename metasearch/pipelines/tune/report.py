@@ -1,12 +1,14 @@
-"""The report of a tuning."""
+"""The report of a tuning, and the card of its encoder."""
 
 from collections.abc import Mapping, Sequence
 
 from metasearch.config.measure import BALANCED, EXPANDED
+from metasearch.encoders.encoder import Encoder
 from metasearch.evaluation.report.build import files
 from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.jackknife import Interval
+from metasearch.pipelines.cards import Base, Dataset, make_card
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.version import __version__
 
@@ -53,3 +55,20 @@ def _scores(choice: Choice) -> Section:
     table = Table("steps", f"{measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)
     chart = Chart("chart", f"{measure} and its interval, × 100", tuple(rows))
     return Section(SCORES, "Scores on held-out folds", tuple(explained), (chart,), (table,))
+
+
+def build_card(encoder: Encoder, source: Base, result: str, languages: Sequence[str], facts: Mapping[str, str]) -> str:
+    """Return the card for an encoder of `metasearch tune`, from `source`; `result` says what was kept, and why."""
+    return make_card(
+        encoder,
+        (source,),
+        ["One seed: another training may gain less, or lose."],
+        command="tune",
+        title=f"{source.short}, tuned",
+        summary=f"The sentence encoder {source.name}, adapted by metasearch to labelled questions.",
+        measured=result,
+        data=(Dataset("trained and scored on", "labels", facts["labels"]),),
+        languages=languages,
+        facts=facts,
+        tags=("language-neutral",),
+    )

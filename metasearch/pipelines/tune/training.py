@@ -7,7 +7,7 @@ fill one set and not one for each language pair, so that all of them count as on
 from dataclasses import replace
 from typing import cast
 
-from metasearch.config.library import Library
+from metasearch.config.library import load_mode, load_recipe
 from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark, in_one_language
 from metasearch.data.records import RetrievalData
@@ -36,17 +36,18 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     Fine-tuning draws from all languages together. A meta-learner follows the task's arrangements, if it has any.
     `encoder` is a name, which may have recipes of its own.
     """
-    library, tuned = Library(), step.learner == FINE_TUNE
-    name = "best" if tuned else library.recipe_for(step.learner, encoder)
-    # The recipe of a paper, without an encoder in its name, fits neither a few labels nor a short training.
-    recipe = library.recipe(library.recipe_for(name, _SMALL) if name == step.learner else name)
+    tuned = step.learner == FINE_TUNE
+    recipe = load_recipe("best") if tuned else load_recipe(step.learner, encoder=encoder)
+    if recipe.recipe == step.learner:
+        # The recipe of a paper, without an encoder in its name, fits neither a few labels nor a short training.
+        recipe = load_recipe(step.learner, encoder=_SMALL)
     episodes, budget, links = recipe.episodes, recipe.budget, learner_class(recipe).links
     questions = cast(RetrievalData, benchmark.split.train).questions
     # Two sets of a few labels would be the same questions twice; translations of a question are one label.
     few = len({question.id for question in questions}) < episodes.k + episodes.q
     trained = in_one_language(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
     if not tuned:
-        found = (mode.arrangements(benchmark.task) for mode in map(library.mode, _MODES) if mode.links in links)
+        found = (mode.arrangements(benchmark.task) for mode in map(load_mode, _MODES) if mode.links in links)
         trained = next((replace(benchmark, arrangements=each) for each in found if each), trained)
     # The dev split is a part of train, so that both phases are one.
     once = {"meta_train": min(budget.meta_train + budget.meta_valid, _MOST_EPISODES), "meta_valid": 0}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from metasearch.config.measure import Pool
-from metasearch.config.postprocessing import NeutralSettings
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
@@ -18,7 +18,7 @@ from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_pro
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines import factory
-from metasearch.pipelines.neutral import train_map
+from metasearch.pipelines.neutral import train_projection
 from metasearch.pipelines.tune.labels import Labels
 from metasearch.pipelines.tune.steps import Step
 from metasearch.pipelines.tune.training import prepare
@@ -87,5 +87,7 @@ class Workshop:
         return encoder
 
     def _projected(self, benchmark: Benchmark, callback: Callback) -> ProjectedEncoder:
-        settings = NeutralSettings(languages=self.languages)
-        return ProjectedEncoder(self.vectors, train_map(self.encoder, benchmark, settings, callback, self.vectors))
+        settings = ProjectionSettings(languages=self.languages)
+        return ProjectedEncoder(
+            self.vectors, train_projection(self.encoder, benchmark, settings, callback, self.vectors)
+        )

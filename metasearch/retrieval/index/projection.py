@@ -18,7 +18,7 @@ from metasearch.data.formats.arrays import derive
 from metasearch.retrieval.index.exact_search import Quantised, to_int8
 
 if TYPE_CHECKING:
-    from metasearch.encoders.neutral import NeutralMap
+    from metasearch.encoders.neutral import Projection
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -27,18 +27,18 @@ _AT_ONCE = 2**14
 """Rows that are projected at a time."""
 
 
-def to_arrays(neutral: "NeutralMap", counts: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+def to_arrays(neutral: "Projection", counts: Mapping[str, int]) -> dict[str, NDArray[Any]]:
     """Return a map as the arrays that an index keeps; `counts` are the texts of each language in the estimate."""
     languages = np.frombuffer(json.dumps(neutral.languages, ensure_ascii=False).encode(), np.uint8)
     texts = np.array([counts[tag] for tag in neutral.languages], np.int64)
     return {"centre": neutral.centre, "directions": neutral.directions, "languages": languages, "texts": texts}
 
 
-def of_arrays(arrays: Arrays) -> "NeutralMap | None":
+def of_arrays(arrays: Arrays) -> "Projection | None":
     """Return an index's stored projection; None if it is not neutral."""
-    from metasearch.encoders.neutral import NeutralMap  # loads torch
+    from metasearch.encoders.neutral import Projection  # loads torch
 
-    return NeutralMap(arrays["centre"], arrays["directions"], languages_of(arrays)) if arrays else None
+    return Projection(arrays["centre"], arrays["directions"], languages_of(arrays)) if arrays else None
 
 
 def languages_of(arrays: Arrays) -> tuple[str, ...]:

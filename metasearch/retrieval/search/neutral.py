@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.languages import UNKNOWN, normalise_tag
-from metasearch.config.postprocessing import LEAST
+from metasearch.config.projection import LEAST
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import ProjectedEncoder, estimate, is_neutral, require_none
 from metasearch.encoders.protocols import TextEncoder

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from metasearch.config.index import ALWAYS, PASSAGE_LENGTH, IndexSettings
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder

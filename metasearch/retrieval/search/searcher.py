@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from metasearch.config import yaml
 from metasearch.config.index import BALANCED_BY_DEFAULT, SearchSettings
 from metasearch.config.languages import find_tags
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.data.documents.read import page_of
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.cross_encoder import Reranker

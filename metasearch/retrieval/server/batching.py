@@ -15,8 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from metasearch.config.server import Limits
 from metasearch.retrieval.server.errors import RequestError
-from metasearch.retrieval.server.schemas import Limits
 
 Do = Callable[[Any, list[str]], Sequence[Any]]
 """Returns one result for each text; the first argument is the work."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from fastapi import Request
 
+from metasearch.config.server import Limits
 from metasearch.data.formats.text_files import parse_json
-from metasearch.retrieval.server import schemas
 from metasearch.retrieval.server.errors import RequestError
 
 _PLAIN = "identity"
@@ -41,7 +41,7 @@ class JsonRequest(Request):
         return self._body
 
     async def _read(self) -> bytes:
-        limits: schemas.Limits = self.app.state.service.limits
+        limits: Limits = self.app.state.service.limits
         content, length, more = bytearray(), int(self.headers.get("content-length", "0")), True
         try:
             async with asyncio.timeout(limits.timeout):

@@ -15,8 +15,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from metasearch.config.server import Limits
 from metasearch.errors import ConfigError
-from metasearch.retrieval.server.schemas import Limits
 from metasearch.retrieval.server.security import Guard
 from metasearch.runs import signals
 from metasearch.runs.signals import interrupted

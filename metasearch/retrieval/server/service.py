@@ -13,7 +13,8 @@ from fastapi import Request
 from numpy.typing import NDArray
 
 from metasearch.config.index import RERANK_TOP, RankingSettings, SearchSettings
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
+from metasearch.config.server import Limits
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, MetasearchError
 from metasearch.retrieval.index.base import Hit, SearchError
@@ -22,7 +23,7 @@ from metasearch.retrieval.server import schemas
 from metasearch.retrieval.server.batching import Batcher
 from metasearch.retrieval.server.errors import RequestError
 from metasearch.retrieval.server.metrics import Metrics
-from metasearch.retrieval.server.schemas import EmbeddingsRequest, Limits, SearchRequest
+from metasearch.retrieval.server.schemas import EmbeddingsRequest, SearchRequest
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metasearch.config.recipe import Role
+from metasearch.config.roles import Role
 from metasearch.encoders.encoder import Encoder
 
 

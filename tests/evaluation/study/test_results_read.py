@@ -291,5 +291,7 @@ def test_the_first_of_several_systems_is_the_baseline_and_needs_no_name(tmp_path
 
 def test_a_file_of_scores_alone_is_named_with_what_can_be_compared(tmp_path):
     file = run(tmp_path / "a") / "results.jsonl"
-    with pytest.raises(ConfigError, match=rf"^{file}: scores without a score for each question, .*--trec-run`$"):
+    with pytest.raises(
+        ConfigError, match=rf"^{file} is a file, without a score for each question; name a run folder or study$"
+    ):
         read_study([tmp_path / "a", file])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.indexes import hits_of, kind, made, queries
-from metasearch.encoders.neutral import NeutralMap
+from metasearch.encoders.neutral import Projection
 from metasearch.errors import RunFolderError
 from metasearch.retrieval.index.database import read_state
 from metasearch.retrieval.index.local import LocalStore
@@ -25,7 +25,7 @@ def sound(tmp_path_factory):
         for start in (0, 20, 40):
             part = CONTENT.part(range(start, start + 20))
             store.upsert(part.vectors, part.passages, part.keys)
-        neutral = NeutralMap(np.ones(4) / 8, np.eye(4)[:1], ("de", "el"))
+        neutral = Projection(np.ones(4) / 8, np.eye(4)[:1], ("de", "el"))
         store.finish(CONTENT.files(), to_arrays(neutral, {"de": 20, "el": 20}))
     return folder
 

@@ -22,7 +22,7 @@ from helpers.indexes import (
     write_index,
 )
 from metasearch.data.documents.passage import Passage
-from metasearch.encoders.neutral import NeutralMap
+from metasearch.encoders.neutral import Projection
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index import writer
 from metasearch.retrieval.index.base import passage_keys
@@ -167,7 +167,7 @@ def test_a_place_whose_passage_was_never_kept_is_refused(tmp_path):
 
 def test_arrays_of_the_vectors_come_back_and_stay(tmp_path):
     content = made(5)
-    neutral = NeutralMap(np.full(DIMENSION, 0.5), np.eye(DIMENSION)[:1], ("de", "el"))
+    neutral = Projection(np.full(DIMENSION, 0.5), np.eye(DIMENSION)[:1], ("de", "el"))
     for arrays, centre in ((to_arrays(neutral, {"de": 3, "el": 2}), 0.5), (None, 0.5), ({}, None)):
         with writing(tmp_path, kind()) as store:
             store.upsert(content.vectors, content.passages, content.keys)

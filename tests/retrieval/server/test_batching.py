@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
+from metasearch.config.server import Limits
 from metasearch.retrieval.server.batching import Batcher
 from metasearch.retrieval.server.errors import RequestError
-from metasearch.retrieval.server.schemas import Limits
 
 
 class Doer:

@@ -8,8 +8,8 @@ import pytest
 
 from helpers.documents import DOCUMENTS, blocks, names, table
 from metasearch.cli import main
+from metasearch.config.server import Limits
 from metasearch.retrieval.server import schemas
-from metasearch.retrieval.server.schemas import Limits
 
 DOCUMENT = "docs/serving.md"
 CURLS = re.findall(r"^curl localhost:8000(\S+) .*?-d '(.*?)'", "".join(blocks(DOCUMENT, "sh")), flags=re.S | re.M)

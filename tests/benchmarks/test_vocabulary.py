@@ -1,23 +1,17 @@
 """Vocabularies learnt from texts: nothing is unknown, the same texts give the same tokenizer, sizes are as asked."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoTokenizer
 
-from metasearch.compress.vocabulary import BYTES, COVERAGE, covered, train_tokenizer
+from benchmarks.mini.vocabulary import BYTES, COVERAGE, covered, train_tokenizer
 from metasearch.config.library import shipped
 from metasearch.errors import ConfigError, DataError
 
 SIZE = 900
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
-RARE = ["😀", "𠀀", "አማርኛ", "<0xE1>", "<0x41>", "a😀b", "\u0000", "☃ <unk"]
 
 
 def corpus():
@@ -43,13 +37,6 @@ def test_special_tokens_are_numbered_as_in_xlm_r_and_bytes_follow(tokenizer):
     assert numbers == (tokenizer.cls_token_id, 1, tokenizer.sep_token_id, 3) == (0, 1, 2, 3)
 
 
-def test_a_text_stands_between_the_tokens_of_its_beginning_and_end(tokenizer):
-    inner = tokenizer("das", add_special_tokens=False)["input_ids"]
-    assert tokenizer("das")["input_ids"] == [0, *inner, 2]
-    assert tokenizer("")["input_ids"] == [0, 2]
-    assert tokenizer("das", "das")["input_ids"] == [0, *inner, 2, 2, *inner, 2]
-
-
 # The mark of a word's beginning is read as a space, and "<" may begin the name of a special token.
 @given(st.text(st.characters(exclude_characters="▁<", exclude_categories=["Cs"])))
 def test_no_text_is_unknown_and_every_text_comes_back_normalised(tokenizer, text):
@@ -57,29 +44,6 @@ def test_no_text_is_unknown_and_every_text_comes_back_normalised(tokenizer, text
     assert tokenizer.unk_token_id not in ids
     expected = tokenizer.backend_tokenizer.normalizer.normalize_str(text)
     assert tokenizer.decode(ids, skip_special_tokens=True) == expected
-
-
-def test_a_saved_tokenizer_is_a_plain_one(tokenizer, tmp_path):
-    tokenizer.save_pretrained(tmp_path)
-    again = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
-    texts = [*corpus()[:20], *RARE, ""]
-    assert again(texts)["input_ids"] == tokenizer(texts)["input_ids"]
-    assert again.pad_token_id == 1
-    assert set(again(["a"])) == {"input_ids", "attention_mask"}
-
-
-def serialised():
-    """Return the JSON of a tokenizer."""
-    return train_tokenizer(corpus(), SIZE).backend_tokenizer.to_str()
-
-
-@pytest.mark.exhaustive
-def test_the_same_texts_give_the_same_bytes_in_every_process():
-    code = "import sys; sys.path[:0] = ['tests', 'tests/compress']; from test_vocabulary import *; print(serialised())"
-    environment = {**os.environ, "RAYON_NUM_THREADS": "1", "PYTHONHASHSEED": "1", "PYTHONUTF8": "1"}
-    command = [sys.executable, "-c", code]
-    other = subprocess.run(command, capture_output=True, env=environment, check=True, cwd=Path(__file__).parents[2])
-    assert other.stdout.decode() == f"{serialised()}\n"
 
 
 def test_the_rarest_characters_are_left_to_their_bytes():

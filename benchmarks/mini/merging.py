@@ -1,4 +1,6 @@
-"""Make an encoder shallower and narrower: merge successive layers and keep few neurons.
+"""Makes an encoder shallower and narrower: merges successive layers and keeps few neurons.
+
+    python -m benchmarks.mini.merging e5 --layers 6 --feed-forward 512 --texts ~/data/parallel -o merged
 
 A group of layers l … m becomes one layer with the attention of one of them and some of their feed-forward neurons.
 Least squares over the tokens of some texts fit the output weights and bias to the output of layer m in the whole
@@ -16,32 +18,28 @@ give s − y: W·h + b. Notation used for tensor shapes: F neurons of the blocks
 """
 
 import copy
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import click
 import torch
 from torch import Tensor, nn
 
+from benchmarks.common.command import Command
 from metasearch.compress.student import with_transformer
-from metasearch.config.compress import Layers
 from metasearch.config.seeding import stream
 from metasearch.data.formats.given import each_text
-from metasearch.encoders.compressed import (
-    backbone_config,
-    check_fewer,
-    describe,
-    first_stays_first,
-    layers_of,
-    put_layers,
-)
+from metasearch.data.texts import read_texts, text_files
+from metasearch.encoders.compressed import backbone_config, check_fewer, layers_of, put_layers
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
-from metasearch.errors import ConfigError, DataError, EncoderError
-
-log = logging.getLogger(__name__)
+from metasearch.encoders.load import load_encoder
+from metasearch.errors import DataError, EncoderError
+from metasearch.io.output import whole
 
 TEXTS = 4000
 """Largest number of texts that are used; of more, a random part."""
@@ -56,16 +54,13 @@ RIDGE = 1e-4
 """Added to the variances of neurons, as a share of their mean: keeps equations solvable where neurons never fire."""
 
 
-def merge(
-    encoder: Encoder, layers: Layers | None, feed_forward: int | None, texts: Iterable[str], seed: int = 0
-) -> Encoder:
-    """Return a stock encoder with fewer layers, or fewer neurons in the feed-forward block of each.
+def merge(encoder: Encoder, layers: int | None, feed_forward: int, texts: Iterable[str], seed: int = 0) -> Encoder:
+    """Return a stock encoder with fewer layers, and fewer neurons in the feed-forward block of each.
 
     Args:
         encoder: of a kind in `metasearch.encoders.compressed.BACKBONES`.
-        layers: number of groups of equal size if possible; or the numbers of the last layers of the groups, from 1.
-            None merges none.
-        feed_forward: neurons M of each; None keeps all.
+        layers: number of groups of equal size if possible; None merges none.
+        feed_forward: neurons M of each.
         texts: in languages that the encoder knows; of more than `TEXTS` a part is drawn.
         seed: of that part.
 
@@ -75,62 +70,37 @@ def merge(
         DataError: there are no texts.
     """
     source = transformer_of(encoder.model)
-    config = merged(source.config, layers, feed_forward)
-    neurons = getattr(config, _neurons(config))
+    config = backbone_config(source.config)
+    if config.model_type in _GATED:
+        raise EncoderError(f"layers of '{config.model_type}' have gated feed-forward blocks, which cannot be merged")
+    groups = group_layers(config.num_hidden_layers, layers)
+    key = "hidden_dim" if config.model_type == "distilbert" else "intermediate_size"
+    check_fewer("feed-forward", feed_forward, getattr(config, key), f"a layer has {getattr(config, key)} neurons")
     fitter = _LayerFitter(encoder, _drawn(texts, seed))
-    for group in group_layers(source.config, layers):
-        lost, tokens = fitter.fit(group, neurons)
-        names = f"layer {group[0] + 1}" if len(group) == 1 else f"layers {group[0] + 1} to {group[-1] + 1}"
-        log.info(f"{names}: {100 * lost:.1f} % of the output variance is lost")
-    if tokens < _TOKENS * neurons:
-        log.warning(f"layers were fitted on {tokens:,} tokens, too few for other texts; give more")
+    for group in groups:
+        lost, tokens = fitter.fit(group, feed_forward)
+        click.echo(f"layers {group[0] + 1} to {group[-1] + 1}: {100 * lost:.1f} % of the variance is lost", err=True)
+    if tokens < _TOKENS * feed_forward:
+        click.echo(f"layers were fitted on {tokens:,} tokens, too few for other texts; give more", err=True)
     made = copy.deepcopy(source)
     put_layers(made, nn.ModuleList(copy.deepcopy(fitter.below)))
+    made.config.num_hidden_layers = len(groups)
+    setattr(made.config, key, feed_forward)
     # Its modules share this object and would not see a new one.
-    for name in ("num_hidden_layers", _neurons(config)):
-        setattr(made.config, name, getattr(config, name))
     for module in made.modules():
         if hasattr(module, "config"):
             module.config = made.config
-    name = encoder.name + (f"-l{len(fitter.below)}" if layers else "") + (f"-f{feed_forward}" if feed_forward else "")
+    name = encoder.name + (f"-l{len(groups)}" if layers else "") + f"-f{feed_forward}"
     return Encoder(with_transformer(encoder.model, made), name, encoder.max_length)
 
 
-def merged(config: Any, layers: Layers | None, feed_forward: int | None) -> Any:
-    """Return the configuration of a model with fewer layers or neurons; raises as `merge` does."""
-    changed = backbone_config(config)
-    if changed.model_type in _GATED:
-        raise EncoderError(
-            f"layers of '{changed.model_type}' have gated feed-forward blocks: --merge and --feed-forward are not "
-            "possible; --layers, --bottleneck, --trim-vocab and --static are possible"
-        )
-    if layers is not None:
-        changed.num_hidden_layers = len(group_layers(config, layers))
-    if feed_forward is not None:
-        name = _neurons(changed)
-        neurons = getattr(changed, name)
-        check_fewer("feed-forward", feed_forward, neurons, f"a layer has {neurons} neurons")
-        setattr(changed, name, feed_forward)
-    return changed
-
-
-def group_layers(config: Any, layers: Layers | None) -> list[range]:
-    """Return an encoder's layers in groups to merge; `ConfigError` for impossible groups."""
-    depth = backbone_config(config).num_hidden_layers
-    if layers is None:
+def group_layers(depth: int, count: int | None) -> list[range]:
+    """Return the layers of an encoder in groups to merge; None merges none, `ConfigError` for too many groups."""
+    if count is None:
         return [range(number, number + 1) for number in range(depth)]
-    count = layers if isinstance(layers, int) else len(layers)
-    check_fewer("merge", count, depth, f"the encoder has {depth} layer{'s' * (depth > 1)}")
-    ends = [round(i * depth / count) for i in range(1, count + 1)] if isinstance(layers, int) else list(layers)
-    starts = [0, *ends[:-1]]
-    if ends[-1] != depth or any(start >= end for start, end in zip(starts, ends, strict=True)):
-        raise ConfigError(f"merge {_join(ends)}: expected increasing numbers from 1 that end with {depth}")
-    return [range(start, end) for start, end in zip(starts, ends, strict=True)]
-
-
-def _neurons(config: Any) -> str:
-    """Return the configuration key for the number of neurons."""
-    return "hidden_dim" if config.model_type == "distilbert" else "intermediate_size"
+    check_fewer("layers", count, depth, f"the encoder has {depth} layer{'s' * (depth > 1)}")
+    ends = [round(i * depth / count) for i in range(count + 1)]
+    return [range(start, end) for start, end in pairwise(ends)]
 
 
 def _drawn(texts: Iterable[str], seed: int) -> list[str]:
@@ -352,56 +322,23 @@ class LeastSquares:
         return sorted(chosen)
 
 
-# Makes an encoder shallower: some of its layers stay, unchanged and in order.
-#
-# Every other layer of a teacher is where DistilBERT starts from (Sanh et al. 2019, section 3); training continues from
-# there.
+@click.command(cls=Command)
+@click.argument("encoder")
+@click.option("--layers", type=click.IntRange(min=1), help="Layers after merging; all by default.")
+@click.option("--feed-forward", type=click.IntRange(min=1), required=True, help="Neurons of each layer.")
+@click.option("--texts", multiple=True, required=True, type=click.Path(path_type=Path), help="Files or folders.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--device", default="auto", show_default=True)
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="New folder of the encoder.")
+def main(
+    encoder: str, layers: int | None, feed_forward: int, texts: Sequence[Path], seed: int, device: Any, output: Path
+) -> None:
+    """Merge layers of ENCODER and keep few neurons of each, fitted to texts in languages that it knows."""
+    loaded = load_encoder(encoder, device=device, seed=seed)
+    made = merge(loaded, layers, feed_forward, read_texts(text_files(texts)), seed)
+    with whole(output) as folder:
+        made.write(folder)
 
 
-def thin(encoder: Encoder, layers: Layers) -> Encoder:
-    """Return a standard encoder with some of an encoder's layers; everything else is a copy.
-
-    Of a number of layers, these are the first, the last, and others at equal distances.
-
-    Raises:
-        EncoderError: the encoder is of another kind, or compressed already.
-        ConfigError: there is no such layer, one is named twice or out of order, or all stay.
-    """
-    source = transformer_of(encoder.model)
-    chosen = chosen_layers(source.config, layers)
-    made = copy.deepcopy(source)
-    describe(made.config, chosen)
-    stack = layers_of(made)
-    put_layers(made, nn.ModuleList(stack[number - 1] for number in chosen))
-    name = f"{encoder.name}-l{len(chosen)}"
-    return Encoder(with_transformer(encoder.model, made), name, encoder.max_length).to(encoder.device)
-
-
-def thinned(config: Any, layers: Layers) -> Any:
-    """Return a model's configuration with some of its layers; raises as `thin` does."""
-    changed = backbone_config(config)
-    describe(changed, chosen_layers(changed, layers))
-    return changed
-
-
-def chosen_layers(config: Any, layers: Layers) -> list[int]:
-    """Return the layers to keep, numbered from 1; raises as `thin` does."""
-    backbone = backbone_config(config)
-    depth = backbone.num_hidden_layers
-    count = layers if isinstance(layers, int) else len(layers)
-    check_fewer("layers", count, depth, f"the encoder has {depth} layer{'s' * (depth > 1)}")
-    if isinstance(layers, int):
-        return [1 + round(i * (depth - 1) / max(1, count - 1)) for i in range(count)]
-    for before, number in zip([0, *layers], layers, strict=False):
-        if not before < number <= depth:
-            raise ConfigError(f"layers {_join(layers)}: expected increasing numbers from 1 to {depth}")
-    if layers[0] != 1 and first_stays_first(backbone):
-        raise ConfigError(
-            f"layers {_join(layers)}: layer 1 of '{backbone.model_type}' has to stay: only it reads words without a "
-            f"LayerNorm before it; choose {_join((1, *layers[1:]))}"
-        )
-    return list(layers)
-
-
-def _join(layers: Sequence[int]) -> str:
-    return ",".join(map(str, layers))
+if __name__ == "__main__":
+    main()

@@ -11,7 +11,7 @@ LEAST = 20
 """Texts of a language that an estimate needs: the mean of fewer is that of their contents."""
 
 
-class NeutralSettings(Settings):
+class ProjectionSettings(Settings):
     """How the projection that removes language bias is estimated; a language needs `LEAST` texts."""
 
     rank: Annotated[Positive | None, Flag(metavar="R")] = None
@@ -22,11 +22,11 @@ class NeutralSettings(Settings):
     """Languages in the estimate, such as ar,de,el; by default all languages of the texts."""
 
 
-class Neutralise(NeutralSettings):
+class RecipeProjection(ProjectionSettings):
     """Remove language bias from the encoder's embeddings; in YAML, `when` alone stands for the whole section.
 
     Attributes:
-        when: `before` training, which then goes through the map and trains it along, or `after` it: then the map is
+        when: `before` training, which then goes through the projection and trains it along, or `after` it: then it is
             fitted anew for each dev score, and the run has scores with and without it.
     """
 

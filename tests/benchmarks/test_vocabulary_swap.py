@@ -10,12 +10,12 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from helpers.backbones import TEXTS, make, shrunk
+from benchmarks.mini.vocabulary import train_tokenizer, with_vocabulary
+from helpers.backbones import make
 from helpers.tiers import others_slow
 from helpers.tokenizers import TOKENIZERS, WORDS, around
 from metasearch.compress.student import make_student
-from metasearch.compress.vocabulary import BYTES, train_tokenizer, with_vocabulary, word_table
-from metasearch.config.seeding import stream
+from metasearch.compress.vocabulary import word_table
 from metasearch.errors import EncoderError
 
 SENTENCES = [" ".join(WORDS), "Das Haus ist alt", "Der Schlüssel liegt unter der Matte"]
@@ -52,20 +52,6 @@ def renumbered(tokenizer, pad):
     return PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(json.dumps(spec)), **tokenizer.special_tokens_map
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["bert", "electra-narrow", "modernbert"])
-def test_another_numbering_of_the_same_tokens_changes_no_vector(kind, tmp_path):
-    old, pad = shrunk(make(kind), 4), 7
-    new = with_vocabulary(old, renumbered(old.model.tokenizer, pad))
-    assert new.model.tokenizer.pad_token_id == pad
-    for output in ("sentence", "pooled", "embedding"):
-        np.testing.assert_array_equal(new.encode(TEXTS, "text", output), old.encode(TEXTS, "text", output))
-    assert new.limit("text") == old.limit("text")
-    new.model.save_pretrained(str(tmp_path), create_model_card=False)
-    again = plain(tmp_path)
-    np.testing.assert_allclose(again.encode(TEXTS), old.encode(TEXTS, "text"), atol=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "pad"), [("xlm-roberta", 0), ("mpnet", 1)])
@@ -107,16 +93,6 @@ def test_a_new_token_begins_as_the_mean_of_the_old_pieces_of_its_text(bottleneck
         torch.testing.assert_close(table_of(new)[small().get_vocab()[name]], expected)
 
 
-def test_a_token_that_both_have_keeps_its_row():
-    old = make("bert")
-    new = with_vocabulary(old, small())
-    before, after = old.model.tokenizer.get_vocab(), small().get_vocab()
-    both = set(before) & set(after)
-    assert {"a", "s", "<0xE1>"} <= both
-    for name in both:
-        assert torch.equal(table_of(new)[after[name]], table_of(old)[before[name]])
-
-
 def test_special_tokens_take_the_rows_of_their_counterparts():
     old = make("bert")
     new = with_vocabulary(old, small())
@@ -124,32 +100,3 @@ def test_special_tokens_take_the_rows_of_their_counterparts():
     counterparts = {"<s>": "[CLS]", "</s>": "[SEP]", "<pad>": "[PAD]", "<unk>": "[UNK]", "<mask>": "[MASK]"}
     for name, counterpart in counterparts.items():
         assert torch.equal(table_of(new)[after[name]], table_of(old)[before[counterpart]])
-
-
-def drawn(old, seed):
-    table = table_of(old)
-    noise = stream(seed, "vocabulary").standard_normal((310, table.shape[1]), dtype=np.float32)
-    return table.mean(0) + (table - table.mean(0)).square().mean(0).sqrt() * torch.from_numpy(noise)
-
-
-def test_a_token_that_the_old_vocabulary_cannot_spell_is_drawn_like_its_columns():
-    """This WordPiece vocabulary has no bytes, so that those above 0x7F, which are no characters, mean nothing to it."""
-    old = around("WordPiece")
-    new = with_vocabulary(old, small(), seed=3)
-    numbers = [small().get_vocab()[name] for name, byte in BYTES.items() if byte >= 128]
-    torch.testing.assert_close(table_of(new)[numbers], drawn(old, 3)[numbers])
-    letter = small().get_vocab()[f"<0x{ord('h'):02X}>"]
-    assert torch.equal(table_of(new)[letter], table_of(old)[old.model.tokenizer.get_vocab()["h"]])
-
-
-def test_all_else_is_as_it_was():
-    old = make("electra", dense=True)
-    new = with_vocabulary(old, small())
-    assert [type(module) for module in new.model] == [type(module) for module in old.model]
-    assert new.model.prompts == old.model.prompts
-    assert new.model.max_seq_length == old.model.max_seq_length == 25
-    assert (new.name, new.max_length) == (old.name, old.max_length)
-    before = old.model.state_dict()
-    for name, value in new.model.state_dict().items():
-        if not name.endswith("embeddings.word_embeddings.weight"):
-            assert torch.equal(value, before[name])
