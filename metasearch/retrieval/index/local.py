@@ -32,10 +32,11 @@ from metasearch.retrieval.index.base import (
     require_languages,
 )
 from metasearch.retrieval.index.bm25 import Bm25
-from metasearch.retrieval.index.database import ARRAYS, ROW, Block, Database, read_state
+from metasearch.retrieval.index.database import ARRAYS, PROJECTED, ROW, Block, Database, read_state
 from metasearch.retrieval.index.exact_search import Groups, Quantised, search_int8
 from metasearch.retrieval.index.expansion import expand_vectors
 from metasearch.retrieval.index.fields import Column
+from metasearch.retrieval.index.projection import projected
 from metasearch.runs.versions import cores
 
 _AT_ONCE = 4096
@@ -98,7 +99,9 @@ class LocalStore(Store):
         # An index may have tags of an earlier version, such as `iw`.
         self._tags = list(map(normalise_tag, state["languages"]))
         self.arrays: Mapping[str, NDArray[Any]] = {}
-        """Arrays that belong to the vectors, such as a map that all of them went through."""
+        """Arrays that belong to the vectors: the projection of a neutral index."""
+        self.unprojected = state["schema"] != PROJECTED
+        """Whether stored vectors are those of the encoder, and go through the projection when they are read."""
         if state["arrays"]:
             self.arrays = load(database.row("state", ARRAYS, "the index")[0])
         self._last: tuple[tuple[frozenset[str], ...], Groups] | None = None
@@ -372,7 +375,12 @@ class LocalStore(Store):
 
     @cached_property
     def quantised(self) -> Quantised:
-        """All rows' vectors; `RunFolderError` if damaged."""
+        """All rows' vectors, through the projection of a neutral index; `RunFolderError` if damaged."""
+        if self.arrays and self.unprojected:
+            return projected(self.folder, f"{len(self)} {self.contents}", self.arrays, self._stored)
+        return self._stored()
+
+    def _stored(self) -> Quantised:
         codes = np.empty((len(self), self.kind.dimension), np.int8)
         for number, rows in self._rows.items():
             there = rows >= 0

@@ -26,6 +26,7 @@ from metasearch.config.languages import normalise_tag
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index.base import (
+    FREE,
     CopyResult,
     Keys,
     Kind,
@@ -348,7 +349,7 @@ def copy_to_qdrant(
         before = _create(collection, store, words)
     kind = Kind(**before["kind"])
     kind.require_encoder(address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
-    kind.require_settings(address.shown, store.kind)
+    kind.require_settings(address.shown, store.kind, FREE)  # on which `arrays` depend
     arrays = base64.b64encode(save(dict(store.arrays))).decode() if store.arrays else ""
     # The vectors of a point depend on its text and on these.
     mark = zlib.crc32(f"{arrays}|{store.contents if expanded else ''}".encode())

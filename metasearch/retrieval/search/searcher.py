@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config import yaml
-from metasearch.config.index import SearchSettings
+from metasearch.config.index import BALANCED_BY_DEFAULT, SearchSettings
 from metasearch.config.languages import find_tags
 from metasearch.config.roles import Role
 from metasearch.data.documents.read import page_of
@@ -19,7 +19,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
 from metasearch.retrieval.index.base import Hit, Ranking, Rows, Scores, SearchError, Store
 from metasearch.retrieval.index.bm25 import fuse
-from metasearch.retrieval.search.passages import project
+from metasearch.retrieval.search.neutral import project
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Searcher:
         languages: Collection[str] = (),
         hybrid: bool = False,
         expand: bool = False,
-        balance: bool = False,
+        balance: bool = BALANCED_BY_DEFAULT,
         by: str = "page",
         rerank: int = 0,
         where: Any = (),

@@ -21,25 +21,19 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
+from metasearch.retrieval.index.projection import languages_of
 from metasearch.retrieval.index.writer import IndexWriter, writing
-from metasearch.retrieval.search.passages import (
-    ROLE,
-    SAMPLE,
-    Drawn,
-    Sample,
-    cutting,
-    encoding,
-    estimated,
-    of_arrays,
-    project,
-    to_arrays,
-    warn_of_outside,
-)
+from metasearch.retrieval.search.neutral import check, project, renewed, warn_of_outside
+from metasearch.retrieval.search.passages import ROLE, cutting, encoding
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 
 log = logging.getLogger(__name__)
 
+Drawn = list[tuple[int, str]]
+"""A heap of passages: number of the key, text."""
+Sample = dict[str, Drawn]
+"""Language → some passages in it."""
 _AT_ONCE = 1024
 """Passages that are read, or encoded and then written, at a time."""
 
@@ -48,6 +42,7 @@ _AT_ONCE = 1024
 class UpdateResult:
     """An index's size and changes."""
 
+    encoder: str
     documents: int
     passages: int
     """Passages in the index, each place counted."""
@@ -65,6 +60,8 @@ class UpdateResult:
     """Documents that stay as indexed before because they cannot be read."""
     skipped_rows: int
     """Rows that cannot be read, in documents that are new or changed."""
+    neutral: tuple[str, ...] = ()
+    """Languages of the projection; none without one."""
     copied: CopyResult | None = None
     """What a copy to a database did."""
 
@@ -97,19 +94,21 @@ def update(
     with writing(folder, kind) as store:
         store.verify()
         before = store.files
-        sampled = SAMPLE if settings.neutral and not store.arrays else TEXTS
-        found = plan(store, documents, cut, unreadable, sampled, drop, strict, callback)
+        found = plan(store, documents, cut, unreadable, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
-        read = ((tag, text) for tag, drawn in found.sample.items() for _, text in drawn)
-        reasons = {**store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
-        if settings.neutral:
-            _keep_map(store, encoder, found, callback)
+        check(encoder, settings.neutral, store.arrays, found.languages + Counter(store.languages))
+        if not store.unprojected:
+            warn_of_outside(store.arrays, found.languages)
+        unknown = _unknown(store, encoder, found)
         _encode(store, encoder, found, cut, callback)
-        done = store.finish(found.files, unknown={tag: reason for tag, reason in reasons.items() if reason})
-        passages, languages = done.places, done.languages
+        arrays = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
+        done = store.finish(found.files, arrays, unknown)
+        assert done.quantised  # caches what goes through a projection
+        passages, languages, neutral = done.places, done.languages, languages_of(done.arrays)
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
+        encoder=kind.encoder,
         documents=len(files),
         passages=passages,
         languages=languages,
@@ -120,19 +119,20 @@ def update(
         skipped=found.skipped,
         kept=found.kept,
         skipped_rows=found.rows,
+        neutral=neutral,
     )
 
 
-def _keep_map(store: IndexWriter, encoder: Encoder, found: "Plan", callback: Callback) -> None:
-    """Estimate the projection of a new neutral index; an existing one stays."""
-    if neutral := of_arrays(store.arrays):
-        warn_of_outside(neutral, found.languages)
-    else:
-        store.keep(to_arrays(estimated(encoder, found.sample, callback)))
+def _unknown(store: IndexWriter, encoder: Encoder, found: "Plan") -> dict[str, str]:
+    """Return the languages that the encoder hardly knows, with the reasons; new ones are told."""
+    read = ((tag, text) for tag, drawn in found.sample.items() for _, text in drawn)
+    reasons = {**store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
+    return {tag: reason for tag, reason in reasons.items() if reason}
 
 
 def _encode(store: IndexWriter, encoder: Encoder, found: "Plan", cut: Settings, callback: Callback) -> None:
-    done, source, new = 0, project(encoder, store.arrays), new_passages(found.changed, cut)
+    done, new = 0, new_passages(found.changed, cut)
+    source = encoder if store.unprojected else project(encoder, store.arrays)
     try:
         while some := list(islice(new, _AT_ONCE)):
             with encoding(encoder, "passages", callback, done, len(found.new)):
@@ -158,7 +158,7 @@ class Plan:
     new: set[bytes] = field(default_factory=set)
     """Keys of all passages that have no vector."""
     sample: Sample = field(default_factory=dict)
-    """Passages of each language, for the estimate of the projection and of the languages that the encoder knows."""
+    """Passages of each language of the changed files, to see whether the encoder knows it."""
     languages: Counter[str] = field(default_factory=Counter)
     """Passages of the changed files by language."""
     counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
@@ -178,7 +178,6 @@ def plan(
     documents: Sequence[Source],
     settings: Settings,
     unreadable: Mapping[str, str],
-    sampled: int,
     drop: bool,
     strict: bool,
     callback: Callback,
@@ -203,7 +202,7 @@ def plan(
             if file == store.files.get(source.file) and not strict:
                 found.files.append(store.places_by_file[source.file])
             else:
-                _read(found, store, source, file, settings, sampled)
+                _read(found, store, source, file, settings)
         except DataError as error:
             _skip(found, store, [source.file] if source.file in store.files else [], str(error))
             errors += [str(error)] * source.named
@@ -236,7 +235,7 @@ def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str)
     found.problems.append(Problem(outcome, message))
 
 
-def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings, sampled: int) -> None:
+def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings) -> None:
     """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
     notes, languages, sample = Notes(), Counter[str](), Sample()
     parts, lines, cut = [passage_keys([])], [], passages(source, settings, notes)
@@ -246,7 +245,7 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
         lines += [passage.line for passage in some]
         languages.update(passage.language for passage in some)
         for passage, key in zip(some, keys, strict=True):
-            _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text), sampled)
+            _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text))
     keys = np.concatenate(parts)
     found.files.append(FilePlaces(file, keys, np.array(lines, np.int32)))
     lacking = {key.tobytes() for key in keys[~store.known(keys)]}
@@ -255,7 +254,7 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
     found.languages += languages
     for language, drawn in sample.items():
         for entry in drawn:
-            _draw(found.sample.setdefault(language, []), entry, sampled)
+            _draw(found.sample.setdefault(language, []), entry)
     found.problems += notes.problems
     found.rows += notes.rows
     found.detected += notes.detected
@@ -263,13 +262,13 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
         found.counts.setdefault(what, []).append((times, source.file))
 
 
-def _draw(drawn: Drawn, entry: tuple[int, str], count: int) -> None:
-    """Keep distinct texts with the smallest keys: a sample independent of document order."""
+def _draw(drawn: Drawn, entry: tuple[int, str]) -> None:
+    """Keep `TEXTS` distinct texts with the smallest keys: a sample independent of document order."""
     # The first of a heap is its smallest, and an entry has the negative of its key.
-    if len(drawn) < count:
+    if len(drawn) < TEXTS:
         if entry not in drawn:
             heappush(drawn, entry)
-    elif count and entry > drawn[0] and entry not in drawn:
+    elif entry > drawn[0] and entry not in drawn:
         heapreplace(drawn, entry)
 
 
