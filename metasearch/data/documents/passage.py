@@ -94,12 +94,22 @@ class Notes:
 
     Attributes:
         detected: language that a document states, language of the text by detection → number of passages.
+        repeated: text of a block that most pages share and that was left out → number of pages.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     detected: Counter[tuple[str, str]] = field(default_factory=Counter)
+    repeated: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     rows: int = 0
+
+    def include(self, other: "Notes") -> None:
+        """Add what was noted elsewhere."""
+        self.counts += other.counts
+        self.detected += other.detected
+        self.repeated += other.repeated
+        self.problems += other.problems
+        self.rows += other.rows
 
     def skip_row(self, message: str) -> None:
         """Note a row that cannot be read, and is not."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.index import Condition
 from metasearch.config.languages import normalise_tag
+from metasearch.data.documents.pages import Blocks
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, EncoderError, nearest
 
@@ -65,11 +66,27 @@ class SourceFile:
 
 @dataclass(frozen=True, eq=False)
 class FilePlaces:
-    """The n passages of a document file: their keys `(n, 16)` and the lines `(n,)` in which they begin."""
+    """The n passages of a document file: their keys `(n, 16)` and the lines `(n,)` in which they begin.
+
+    Attributes:
+        headings: headings and anchors of the passages (`pack_headings`).
+        blocks: of a page, to compare it with others.
+    """
 
     file: SourceFile
     keys: Keys
     lines: NDArray[np.int32]
+    headings: str = "[]"
+    blocks: Blocks | None = None
+
+
+def pack_headings(passages: Iterable[tuple[str, str]]) -> str:
+    """Return headings and anchors of passages as JSON, `[number, heading, anchor]` where they change."""
+    found: list[tuple[int, str, str]] = []
+    for number, (heading, anchor) in enumerate(passages):
+        if (heading, anchor) != (found[-1][1:] if found else ("", "")):
+            found.append((number, heading, anchor))
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from metasearch.retrieval.index.local import LocalStore
 log = logging.getLogger(__name__)
 
 DENSE, EXPANDED, WORDS = "dense", "expanded", "words"
-FORMAT, SCHEMA = "metasearch collection", 2
+FORMAT, SCHEMA = "metasearch collection", 3
 KEY_VARIABLE = "QDRANT_API_KEY"
 K1, B = 1.5, 0.75
 """Constants of BM25, as in a local index."""
@@ -261,7 +261,7 @@ class QdrantStore(Store):
         payloads = {int(record.id): record.payload for record in found}
         if missing := [row for row in wanted if row not in payloads]:
             raise RunFolderError(f"{self.name}: {len(missing)} passages left the collection; search again")
-        names = ("text", "file", "line", "language", "fields")
+        names = ("text", "file", "line", "language", "fields", "heading", "anchor")
         passages = [Passage(*(payloads[row][name] for name in names)) for row in wanted]
         return [
             (replace(passage, language=normalise_tag(passage.language)), int(payloads[row]["places"]))
