@@ -1,9 +1,9 @@
 """What most pages of a folder share is no content: menus, banners, footers, debug lines, the site's name in titles.
 
-A block is a line of text. Two successive blocks are repeated if more than half of the pages of a folder have them, and
-there are at least ten different pages. So are a first and a last block. A heading such as `Note` stays: it stands
-between other blocks on each page. Subfolders and the languages in a folder also count for themselves, as sites in one
-folder and translations have menus of their own.
+A block is a line of text. Two successive blocks are repeated if four in five pages of a folder have them, and there are
+at least ten different pages. So are a first and a last block. A heading such as `Note` stays: it stands between other
+blocks on each page. Subfolders and the languages in a folder also count for themselves, as sites in one folder and
+translations have menus of their own.
 """
 
 import pickle
@@ -24,6 +24,8 @@ from metasearch.data.formats.blank import blank
 
 LEAST = 10
 """Different pages of a folder below which nothing is known to be repeated."""
+SHARE = 0.8
+"""Share of the pages: with a half, content in common was lost in folders of 10 to 20 pages of a program's help."""
 _IN_MEMORY = 2**26
 """Bytes of sections above which they wait on the disk."""
 _LINE = re.compile(r"[^\n]+")
@@ -102,7 +104,7 @@ def repeated(pages: Mapping[str, Blocks]) -> dict[str, Hashes]:
         if len(different) < LEAST:
             continue
         hashes, counts = np.unique(np.concatenate(different), return_counts=True)
-        frequent = hashes[2 * counts > len(different)]
+        frequent = hashes[counts >= SHARE * len(different)]
         for file in files if len(frequent) else ():
             found.setdefault(file, []).append(np.intersect1d(pages[file].hashes, frequent, assume_unique=True))
     whole = {file: np.unique(np.concatenate(parts)) for file, parts in found.items()}
