@@ -1,9 +1,9 @@
 """What most pages of a folder share is no content: menus, banners, footers, debug lines, the site's name in titles.
 
-A block is a line of text. Two successive blocks are repeated if four in five pages of a folder have them, and there are
-at least ten different pages. So are a first and a last block. A heading such as `Note` stays: it stands between other
-blocks on each page. Subfolders and the languages in a folder also count for themselves, as sites in one folder and
-translations have menus of their own.
+A block is a line of HTML as shown, or a paragraph of another format. Successive blocks are repeated if four in five
+pages of a folder have them, and there are at least ten different pages. They are left out at the beginning and the end
+of a page, and elsewhere if they are three or more: a heading such as `Note` and a warning below it stay. Subfolders,
+formats and languages count for themselves, as sites in one folder and translations have menus of their own.
 """
 
 import pickle
@@ -28,8 +28,11 @@ SHARE = 0.8
 """Share of the pages: with a half, content in common was lost in folders of 10 to 20 pages of a program's help."""
 _IN_MEMORY = 2**26
 """Bytes of sections above which they wait on the disk."""
+LONG = 3
+"""Repeated blocks in the middle of a page that are no content."""
 _LINE = re.compile(r"[^\n]+")
-_FENCE = re.compile(r" {0,3}(?:```|~~~)")
+_PARAGRAPH = re.compile(r"[^\n]+(?:\n[ \t]*[^\s\n][^\n]*)*")
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
 _BETWEEN = re.compile(r"(\s+[-–—|·•»›:]+\s+)")
 """What stands between a page's title and its site's."""
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -92,12 +95,12 @@ class Pages:
 
 def repeated(pages: Mapping[str, Blocks]) -> dict[str, Hashes]:
     """Return what each page, by its path, shares with most pages of a folder; without the pages that share nothing."""
-    groups: dict[tuple[PurePosixPath, str], list[str]] = {}
+    groups: dict[tuple[PurePosixPath, str, str], list[str]] = {}
     for file, page in pages.items():
-        for folder in PurePosixPath(file).parents:
-            groups.setdefault((folder, ""), []).append(file)
-            if page.language:
-                groups.setdefault((folder, page.language), []).append(file)
+        path = PurePosixPath(file)
+        for folder in path.parents:
+            for language in {"", page.language}:
+                groups.setdefault((folder, path.suffix, language), []).append(file)
     found: dict[str, list[Hashes]] = {}
     for files in {tuple(files): None for files in groups.values() if len(files) >= LEAST}:
         different = list({pages[file].hashes.tobytes(): pages[file].hashes for file in files}.values())
@@ -120,12 +123,12 @@ def _blocks(sections: Sequence[Section]) -> list[_Block]:
     found = []
     for number, section in enumerate(sections):
         code = False
-        for match in _LINE.finditer(section.text):
+        for match in (_LINE if section.headings and not section.markdown else _PARAGRAPH).finditer(section.text):
             if blank(match[0]):
                 continue
-            fence = section.markdown and bool(_FENCE.match(match[0]))
-            fixed = code or fence or (section.markdown and match[0].lstrip().startswith("|"))
-            code ^= fence
+            fences = len(_FENCE.findall(match[0])) if section.markdown else 0
+            fixed = code or fences > 0 or (section.markdown and match[0].lstrip().startswith("|"))
+            code ^= fences % 2 == 1
             found.append(_Block(number, match.start(), match.end(), " ".join(match[0].split()), fixed))
     return found
 
@@ -150,15 +153,24 @@ def _without(sections: Sequence[Section], shared: Hashes, notes: Notes) -> Itera
         yield from sections
         return
     blocks = _blocks(sections)
-    pairs = np.isin(_pairs(blocks), shared)
-    inside = pairs[:-1] | pairs[1:]
-    dropped = [each for each, out in zip(blocks, inside.tolist(), strict=True) if out and not each.fixed]
+    dropped = [each for each in _repeated(blocks, np.isin(_pairs(blocks), shared).tolist()) if not each.fixed]
     texts = {each.text for each in dropped}
     notes.repeated.update(texts)
     spans = {number: list(own) for number, own in groupby(dropped, key=lambda each: each.section)}
     for number, section in enumerate(sections):
         left = _cut(section, spans.get(number, ()), texts)
         yield replace(left, title=_own_title(left.title, set(shared.tolist())))
+
+
+def _repeated(blocks: Sequence[_Block], pairs: Sequence[bool]) -> Iterator[_Block]:
+    """Yield repeated blocks; `pairs` tells of each block and the one before it whether they are repeated."""
+    start = 0
+    for end in range(1, len(blocks) + 1):
+        if end == len(blocks) or not pairs[end]:
+            first, last = start == 0 and pairs[0], end == len(blocks) and pairs[end]
+            if first or last or end - start >= LONG:
+                yield from blocks[start:end]
+            start = end
 
 
 def _own_title(title: str, shared: Collection[int]) -> str:
