@@ -86,7 +86,7 @@ class Pages:
         return self._repeated.get(file, np.zeros(0, np.uint64))
 
     def sections(self, file: str, notes: Notes) -> Iterator[Section]:
-        """Yield a page's sections without what is repeated, which the notes count by its text."""
+        """Yield a page's sections without repeated blocks, which the notes count by text."""
         self._file.seek(self._stored[file])
         sections, own = pickle.load(self._file)
         notes.include(own)

@@ -255,7 +255,7 @@ def add_page(pages: Pages, source: Source, settings: Settings) -> None:
 
 
 def describe_repeated(shared: Mapping[str, int]) -> list[str]:
-    """Return a line about blocks that were left out, by the number of pages; none without any."""
+    """Return a line about dropped blocks, the most frequent first; no line if there are none."""
     if not shared:
         return []
     ranked = sorted(shared, key=lambda text: (-shared[text], text))

@@ -316,7 +316,7 @@ class LocalStore(Store):
 
     @cached_property
     def _headings(self) -> Callable[[int], list[tuple[int, str, str]]]:
-        """Returns headings and anchors in a file by its number, as `pack_headings`; those of the last files stay."""
+        """Reads headings and anchors of a file by its number, as from `pack_headings`, and caches some files."""
 
         @lru_cache(_REMEMBERED)
         def read(number: int) -> list[tuple[int, str, str]]:

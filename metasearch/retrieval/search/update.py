@@ -233,7 +233,7 @@ def _compare(
     strict: bool,
     callback: Callback,
 ) -> tuple[dict[str, SourceFile], dict[str, DataError]]:
-    """Add all pages to those of the plan, indexed ones as they are; return readable documents, and errors of others."""
+    """Add all pages to the plan without reading indexed ones; return readable documents, and the errors."""
     files, broken = dict[str, SourceFile](), dict[str, DataError]()
     for number, source in enumerate(documents, 1):
         try:
