@@ -42,7 +42,7 @@ Hashes = NDArray[np.uint64]
 
 
 class Blocks(NamedTuple):
-    """A page's language, and the hashes of its pairs of blocks and of the parts of its title, ascending."""
+    """A page's language, and ascending hashes: of pairs of blocks, and of the parts of its title."""
 
     language: str
     hashes: Hashes

@@ -110,7 +110,8 @@ def words_of(text):
 
 
 def test_a_passage_has_the_headings_above_it_and_no_code_is_a_heading(tmp_path):
-    page = "Begin\n\n# The [way](a.md) `home` {#way}\n\n```\n# no\n```\n\nMap\n---\n\nOne\n\n### *Deep*\n\nTwo\n\n## Bus\n\nThree\n"
+    above = "Begin\n\n# The [way](a.md) `home` {#way}\n\n```\n# no\n```\n\n"
+    page = f"{above}Map\n---\n\nOne\n\n### *Deep*\n\nTwo\n\n## Bus\n\nThree\n"
     seen = passages_of(tmp_path / "a.md", page, limit=8)
     assert {each.text: each.heading for each in seen if each.text.isalpha()} == {
         "Begin": "",
