@@ -42,7 +42,7 @@ Hashes = NDArray[np.uint64]
 
 
 class Blocks(NamedTuple):
-    """A page's language, and ascending hashes: of pairs of blocks, and of the parts of its title."""
+    """Language of a page, and ascending hashes of its block pairs and title parts."""
 
     language: str
     hashes: Hashes
