@@ -134,6 +134,8 @@ class IndexSettings(Settings):
     """Column with the text in files of rows; by default text."""
     neutral: bool | None = None
     """Remove language bias from the embeddings; by default where two languages have 20 passages each."""
+    keep_repeated: bool = False
+    """Index menus, footers and other text that most pages share, too; off by default."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
 
 

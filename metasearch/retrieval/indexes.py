@@ -12,7 +12,7 @@ from metasearch.config.run import DEFAULT_ENCODER, Device
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, EncoderError
-from metasearch.retrieval.index.base import Kind
+from metasearch.retrieval.index.base import Kind, canonical
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.stores import database, open_store
@@ -72,7 +72,7 @@ def index_documents(
         require_writable(vectors)
     state = read_state(folder) if exists(folder) else {}
     kind = Kind(**state["kind"]) if state else None
-    before = kind.settings if kind else {}
+    before = canonical(kind.settings) if kind else {}
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
     loaded = load_encoder(name, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code)

@@ -96,7 +96,8 @@ def test_languages_are_chosen_and_hits_come_as_json(index):
     found = json.loads(metasearch("search", "faq.index", "Wo?", "--language=de", "--json").stdout)
     assert found["query"] == "Wo?"
     assert {(hit["language"], hit["file"], hit["line"]) for hit in found["hits"]} == {("de", "docs/de/faq.txt", 1)}
-    assert found["hits"][0].keys() == {"score", "language", "file", "line", "text", "places", "languages", "fields"}
+    names = {"score", "language", "file", "line", "heading", "anchor", "text", "places", "languages", "fields"}
+    assert found["hits"][0].keys() == names
 
 
 def test_lines_of_the_standard_input_are_queries(index):

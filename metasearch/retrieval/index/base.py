@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.index import Condition
 from metasearch.config.languages import normalise_tag
+from metasearch.data.documents.pages import Blocks
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, EncoderError, nearest
 
@@ -67,11 +68,27 @@ class SourceFile:
 
 @dataclass(frozen=True, eq=False)
 class FilePlaces:
-    """The n passages of a document file: their keys `(n, 16)` and the lines `(n,)` in which they begin."""
+    """The n passages of a document file: their keys `(n, 16)` and the lines `(n,)` in which they begin.
+
+    Attributes:
+        headings: headings and anchors of the passages (`pack_headings`).
+        blocks: of a page, to compare it with others.
+    """
 
     file: SourceFile
     keys: Keys
     lines: NDArray[np.int32]
+    headings: str = "[]"
+    blocks: Blocks | None = None
+
+
+def pack_headings(passages: Iterable[tuple[str, str]]) -> str:
+    """Return headings and anchors of passages as JSON, `[number, heading, anchor]` where they change."""
+    found: list[tuple[int, str, str]] = []
+    for number, (heading, anchor) in enumerate(passages):
+        if (heading, anchor) != (found[-1][1:] if found else ("", "")):
+            found.append((number, heading, anchor))
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -94,7 +111,7 @@ class Kind:
 
     def require_settings(self, where: Path | str, other: "Kind", free: Collection[str] = ()) -> None:
         """Raise `ConfigError` if another kind's settings differ, but for free ones."""
-        ours, theirs = (json.loads(json.dumps(_canonical(kind.settings))) for kind in (self, other))
+        ours, theirs = (json.loads(json.dumps(canonical(kind.settings))) for kind in (self, other))
         for name in sorted((ours.keys() | theirs.keys()) - set(free)):
             before, now = ours.get(name), theirs.get(name)
             if before != now:
@@ -104,9 +121,9 @@ class Kind:
                 )
 
 
-def _canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with canonical language tags: an earlier version stored them as written."""
-    found = dict(settings)
+def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with canonical language tags: an earlier version stored them as written, and kept all text."""
+    found = {"keep_repeated": True, **settings}
     for name in ("language", "detect"):
         value = found.get(name)
         found[name] = list(map(normalise_tag, value)) if isinstance(value, list | tuple) else value

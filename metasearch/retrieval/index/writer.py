@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from metasearch.config.languages import normalise_tag
+from metasearch.data.documents.pages import Blocks
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import held, taken
@@ -88,7 +89,19 @@ class IndexWriter(LocalStore):
         """The index's passages by file path."""
         keys = self.row_keys()[self._contents.rows_of(self._contents.ids)]
         lines = self._contents.lines
-        return {file.path: FilePlaces(file, keys[part], lines[part]) for file, part in self._contents.parts()}
+        pages = [self._page(number) for number in range(len(self._contents.files))]
+        return {
+            file.path: FilePlaces(file, keys[part], lines[part], *page)
+            for (file, part), page in zip(self._contents.parts(), pages, strict=True)
+        }
+
+    def _page(self, number: int) -> tuple[str, Blocks | None]:
+        """Return the headings of a file, and its blocks if it is a page; an index of an earlier version has neither."""
+        if not self.has_pages:
+            return "[]", None
+        language, blocks, headings = self._database.row("page", number, "the list of documents")
+        page = Blocks(language.decode(), np.frombuffer(blocks, np.uint64)) if blocks else None
+        return headings.decode(), page
 
     def sample(self, files: Sequence[FilePlaces], most: int) -> dict[str, Rows]:
         """Return language → where the stored vectors of its passages in some documents are, at most so many.
@@ -154,14 +167,18 @@ class IndexWriter(LocalStore):
         if (ids < 0).any():
             raise ValueError("a passage has no vector; call upsert first")
         content = hashlib.sha256(keys.tobytes())
-        content.update(json.dumps([[*vars(each.file).values(), each.lines.tolist()] for each in files]).encode())
+        facts = [[*vars(each.file).values(), each.lines.tolist(), each.headings] for each in files]
+        content.update(json.dumps(facts).encode())
         own = dict(self.arrays if arrays is None else arrays)
         state = {**self.state, "files": len(files), "contents": content.hexdigest(), "arrays": bool(own)}
         state |= {} if unknown is None else {"unknown": dict(unknown)}
         blocks = dict(self._blocks)
         with self._database.transaction():
-            self._database.delete("file", range(len(files), self.state["files"] or 0))
+            for table in ("file", "page"):
+                self._database.delete(table, range(len(files), self.state["files"] or 0))
             self._database.write("file", enumerate(map(_file_row, files, np.split(ids, ends))))
+            if self.has_pages:
+                self._database.write("page", enumerate(map(_page_row, files)))
             self._compact(blocks, ids)
             self._database.write_state(state)
             if arrays is not None:
@@ -246,6 +263,11 @@ class IndexWriter(LocalStore):
 
 def _passage_row(each: Passage) -> list[str | bytes]:
     return [each.language, each.text, fields_to_json(each.fields)]
+
+
+def _page_row(each: FilePlaces) -> list[str | bytes]:
+    page = each.blocks
+    return [page.language, page.hashes.tobytes(), each.headings] if page else ["", b"", each.headings]
 
 
 def _file_row(each: FilePlaces, ids: Rows) -> list[str | bytes]:

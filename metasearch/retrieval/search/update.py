@@ -15,12 +15,13 @@ from metasearch.config.index import ALWAYS, IndexSettings
 from metasearch.config.languages import is_known
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.languages import disagreements
+from metasearch.data.documents.pages import Pages, repeated
 from metasearch.data.documents.passage import Notes, Passage, Problem
-from metasearch.data.documents.read import Source, passages, sources
+from metasearch.data.documents.read import NO_CONTENT, Source, add_page, describe_repeated, list_some, passages, sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
-from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
+from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, pack_headings, passage_keys
 from metasearch.retrieval.index.projection import languages_of
 from metasearch.retrieval.index.writer import IndexWriter, writing
 from metasearch.retrieval.search.neutral import check, project, renewed, warn_of_outside
@@ -131,7 +132,7 @@ def _unknown(store: IndexWriter, encoder: Encoder, found: "Plan") -> dict[str, s
 
 
 def _encode(store: IndexWriter, encoder: Encoder, found: "Plan", cut: Settings, callback: Callback) -> None:
-    done, new = 0, new_passages(found.changed, cut)
+    done, new = 0, new_passages(found, cut)
     source = encoder if store.unprojected else project(encoder, store.arrays)
     try:
         while some := list(islice(new, _AT_ONCE)):
@@ -165,6 +166,10 @@ class Plan:
     """Note on dropped or changed content → its number in each file."""
     detected: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Stated language, detected language → number of passages of the changed files."""
+    repeated: Counter[str] = field(default_factory=Counter)
+    """Block that was left out, since most pages share it → number of changed pages."""
+    pages: Pages = field(default_factory=Pages)
+    """Pages that are read, to be compared with all others."""
     problems: list[Problem] = field(default_factory=list)
     skipped: int = 0
     """Documents, and folders, that cannot be read; `kept` ones stay as indexed before."""
@@ -195,18 +200,23 @@ def plan(
     }
     if not drop:
         _require_named(store, documents, named.union(*hidden.values()))
+    files, broken = _compare(found, store, documents, settings, strict, callback)
+    for path in (path for paths in hidden.values() for path in paths):
+        _keep_blocks(found, store, path)
+    same = _decide(found, store)
     errors: list[str] = []
-    for number, source in enumerate(documents, 1):
+    for source in documents:
+        file = files.get(source.file)
         try:
-            file = SourceFile(source.file, source.size, source.digest, source.language)
-            if file == store.files.get(source.file) and not strict:
+            if file is None:
+                raise broken[source.file]
+            if file == store.files.get(source.file) and not strict and source.file in same:
                 found.files.append(store.places_by_file[source.file])
             else:
                 _read(found, store, source, file, settings)
         except DataError as error:
             _skip(found, store, [source.file] if source.file in store.files else [], str(error))
             errors += [str(error)] * source.named
-        callback.on_count("documents read", number, len(documents))
     for path, message in unreadable.items():
         _skip(found, store, hidden[path], message)
     if strict:
@@ -217,12 +227,54 @@ def plan(
     return found
 
 
+def _compare(
+    found: Plan,
+    store: IndexWriter,
+    documents: Sequence[Source],
+    settings: Settings,
+    strict: bool,
+    callback: Callback,
+) -> tuple[dict[str, SourceFile], dict[str, DataError]]:
+    """Add all pages to the plan without reading indexed ones; return readable documents, and the errors."""
+    files, broken = dict[str, SourceFile](), dict[str, DataError]()
+    for number, source in enumerate(documents, 1):
+        try:
+            file = SourceFile(source.file, source.size, source.digest, source.language)
+            if file == store.files.get(source.file) and not strict:
+                _keep_blocks(found, store, source.file)
+            else:
+                add_page(found.pages, source, settings)
+            files[source.file] = file
+        except DataError as error:
+            broken[source.file] = error
+            _keep_blocks(found, store, source.file)
+        callback.on_count("documents read", number, len(documents))
+    return files, broken
+
+
+def _keep_blocks(found: Plan, store: IndexWriter, path: str) -> None:
+    """Compare other pages with an indexed one that is not read."""
+    if path in store.files and (blocks := store.places_by_file[path].blocks):
+        found.pages.blocks[path] = blocks
+
+
+def _decide(found: Plan, store: IndexWriter) -> Set[str]:
+    """Compare all pages; return the indexed documents that share with others what they shared before."""
+    found.pages.decide()
+    indexed = {path: each.blocks for path, each in store.places_by_file.items() if each.blocks}
+    before, none = repeated(indexed), np.zeros(0, np.uint64)
+    return {path for path in store.files if np.array_equal(before.get(path, none), found.pages.repeated(path))}
+
+
 def _log(found: Plan, detect_always: bool) -> None:
     for problem in found.problems:
         log.warning("%s", problem)
     for what, places in found.counts.items():
-        log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
-    for line in disagreements(found.detected, detect_always):
+        if what == NO_CONTENT:
+            log.warning("%s: %s", what, list_some([file for _, file in places]))
+        else:
+            log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
+    for line in (*disagreements(found.detected, detect_always), *describe_repeated(found.repeated)):
         log.warning("%s", line)
 
 
@@ -238,16 +290,21 @@ def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str)
 def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings) -> None:
     """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
     notes, languages, sample = Notes(), Counter[str](), Sample()
-    parts, lines, cut = [passage_keys([])], [], passages(source, settings, notes)
+    if source.file not in found.pages:  # an indexed page that shares other blocks than before
+        add_page(found.pages, source, settings)
+    parts, lines, headings = [passage_keys([])], list[int](), list[tuple[str, str]]()
+    cut = passages(source, settings, notes, found.pages)
     while some := list(islice(cut, _AT_ONCE)):
         keys = passage_keys(some)
         parts.append(keys)
         lines += [passage.line for passage in some]
+        headings += [(passage.heading, passage.anchor) for passage in some]
         languages.update(passage.language for passage in some)
         for passage, key in zip(some, keys, strict=True):
             _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text))
     keys = np.concatenate(parts)
-    found.files.append(FilePlaces(file, keys, np.array(lines, np.int32)))
+    blocks = found.pages.blocks.get(source.file)
+    found.files.append(FilePlaces(file, keys, np.array(lines, np.int32), pack_headings(headings), blocks))
     lacking = {key.tobytes() for key in keys[~store.known(keys)]}
     found.changed.append((source, frozenset(lacking - found.new)))
     found.new |= lacking
@@ -258,6 +315,7 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
     found.problems += notes.problems
     found.rows += notes.rows
     found.detected += notes.detected
+    found.repeated += notes.repeated
     for what, times in notes.counts.items():
         found.counts.setdefault(what, []).append((times, source.file))
 
@@ -272,10 +330,10 @@ def _draw(drawn: Drawn, entry: tuple[int, str]) -> None:
         heapreplace(drawn, entry)
 
 
-def new_passages(changed: Sequence[tuple[Source, frozenset[bytes]]], settings: Settings) -> Iterator[Passage]:
+def new_passages(found: Plan, settings: Settings) -> Iterator[Passage]:
     """Yield distinct passages without a vector; `DataError` if a document changes meanwhile."""
-    for source, keys in changed:
-        left, cut = set(keys), passages(source, settings, Notes())
+    for source, keys in found.changed:
+        left, cut = set(keys), passages(source, settings, Notes(), found.pages)
         while left and (some := list(islice(cut, _AT_ONCE))):
             for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
                 if key in left:
