@@ -269,8 +269,8 @@ def describe_repeated(shared: Mapping[str, int]) -> list[str]:
     ranked = sorted(shared, key=lambda text: (-shared[text], text))
     shown = ", ".join(f"'{text[:40]}'" for text in ranked[:_NAMED])
     return [
-        f"left out, as most pages of a folder share them: {len(shared):,} blocks, {sum(shared.values()):,} times, such "
-        f"as {shown}; --keep-repeated keeps them"
+        f"left out, as most pages of a folder share them: {len(shared):,} block{'s' * (len(shared) > 1)}, "
+        f"{sum(shared.values()):,} times, such as {shown}; --keep-repeated keeps them"
     ]
 
 

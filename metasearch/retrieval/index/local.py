@@ -104,7 +104,7 @@ class LocalStore(Store):
         self.arrays: Mapping[str, NDArray[Any]] = {}
         """Arrays that belong to the vectors: the projection of a neutral index."""
         self.unprojected = self.has_pages = state["schema"] != PROJECTED
-        """Whether stored vectors are those of the encoder, and go through the projection when they are read; and whether
+        """Whether stored vectors are those of the encoder, and go through the projection when they are read; whether
         documents have headings and blocks."""
         if state["arrays"]:
             self.arrays = load(database.row("state", ARRAYS, "the index")[0])
