@@ -40,7 +40,7 @@ _MARKUP = re.compile(r"[~&](?=\w)|%\S*|\$\S+|<[^>]*>|\{[^}]*\}")
 
 def download(folder: Path) -> None:
     """Download and unpack all packages into a folder; `DataError` where one cannot be had."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     run = partial(_run, folder)
     run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", "lists", WORDFREQ, THAI, *_NEEDED)
     tags = {language: _IN_DEBIAN.get(language, language) for language in LANGUAGES}
