@@ -34,8 +34,8 @@ def _unpack(source: Path, folder: Path) -> None:
         data = source.read_bytes()
     except OSError as error:
         raise EncoderError(
-            f"encoder 'e5-lite': {source}: {error.strerror or error}; install metasearch anew"
+            f"encoder 'e5-lite': {source}: {error.strerror or error}; install this package again"
         ) from error
     if hashlib.sha256(data).hexdigest() != SHA256:
-        raise EncoderError(f"encoder 'e5-lite': {source} is damaged; install metasearch anew")
+        raise EncoderError(f"encoder 'e5-lite': {source} is damaged; install this package again")
     unpack(data, folder)
