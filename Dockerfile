@@ -17,6 +17,8 @@ RUN pip install --no-cache-dir ".[serve,search]"
 
 RUN useradd --create-home --uid 1000 metasearch
 USER metasearch
+# Unpacked in the image, and not again by every container.
+RUN python -c "import metasearch as ms; from metasearch.config.run import DEFAULT_ENCODER; ms.load_encoder(DEFAULT_ENCODER)"
 WORKDIR /work
 ENTRYPOINT ["metasearch"]
 CMD ["--help"]

@@ -47,7 +47,7 @@ def use(python, folder, *flags):
     (folder / "home.html").write_text(DOCUMENT, encoding="utf-8")
     trained = call(command, "demo", "--max-steps", "2", *flags, cwd=folder)
     assert "maml-align" in trained
-    call(command, "index", "home.html", "-o", "home.index", cwd=folder)
+    call(command, "index", "home.html", *flags, "-o", "home.index", cwd=folder)
     assert "under the mat" in call(command, "search", "home.index", "Wo ist der Schlüssel?", cwd=folder)
     rows = "".join(f"Where is item {i}?,Item {i} is under the mat.,en\n" for i in range(10))
     (folder / "labels.csv").write_text(f"query,document,language\n{rows}", encoding="utf-8")

@@ -191,7 +191,7 @@ def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any]) -> Callabl
     completer = complete(flag.complete) if flag.complete else None
     how |= {"default": default, "show_default": shown, "shell_complete": completer}
     how |= _type(field.annotation, [*field.metadata], flag)
-    either = default is None and how.get("is_flag")
+    either = default is not False and how.get("is_flag")
     return click.option(f"{flag.name}/--no-{flag.name[2:]}" if either else flag.name, key, **how)
 
 

@@ -10,13 +10,14 @@ import click
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.index import IndexSettings, RankingSettings
+from metasearch.config.run import DEFAULT_ENCODER
 from metasearch.errors import ConfigError, quoted
 
 
 @_options.command("index")
 @click.argument("documents", nargs=-1, type=click.Path(path_type=Path))
 @_options.output("Folder of the index.", required=True, metavar="INDEX")
-@_options.encoder("Built-in name, local folder or hub name; by default the index's, or `mini`.")
+@_options.encoder(f"Built-in name, local folder or hub name; by default the index's, or {DEFAULT_ENCODER}.")
 @_options.prompts
 @_options.settings(IndexSettings, unset=True)
 @_options.settings(RankingSettings)
@@ -79,7 +80,9 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
     sent = done.copied
     copied = f"copied: {sent.sent:,} passages sent, {sent.deleted:,} deleted\n" if sent else ""
     vectors = f"vectors: {quoted(asked['vectors'])}\n" if asked["vectors"] else ""
+    neutral = f", language-neutral ({', '.join(done.neutral)})" if done.neutral else ""
     click.echo(
+        f"encoder: {done.encoder}{neutral}\n"
         f"documents: {done.documents:,} ({done.added:,} new, {done.changed:,} changed, {done.dropped:,} gone)\n"
         f"{skipped}passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
         f"texts by language: {languages or 'none'}\n"

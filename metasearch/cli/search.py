@@ -90,13 +90,9 @@ def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
 def _json(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled: bool) -> str:
     rows = []
     for hit in hits:
-        facts = {name: getattr(hit.passage, name) for name in ("language", "file", "line", "text")}
-        more = {
-            "path": searcher.path_of(hit.passage).as_posix(),
-            "places": hit.places,
-            "languages": hit.languages,
-            "fields": hit.passage.fields,
-        }
+        facts = {name: getattr(hit.passage, name) for name in ("language", "file", "line", "heading", "anchor", "text")}
+        more = {"path": searcher.path_of(hit.passage).as_posix(), "places": hit.places}
+        more |= {"languages": hit.languages, "fields": hit.passage.fields}
         rows.append({"score": round(hit.score, 6), **facts, **more})
     return json.dumps({"query": query, "hits": rows}, ensure_ascii=False)
 
@@ -109,8 +105,10 @@ def _format_hits(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled
     for number, hit in enumerate(hits, 1):
         passage = hit.passage
         more = f" and {hit.places - 1:,} more place{'s' * (hit.places > 2)}" if hit.places > 1 else ""
-        place = f"{_printable(shown(searcher.path_of(passage)))}:{passage.line}{more}"
+        anchor = f"#{passage.anchor}" if passage.anchor else f":{passage.line}"
+        place = f"{_printable(shown(searcher.path_of(passage)) + anchor)}{more}"
         lines.append(f"{number:>2}  {hit.score:.3f}  {', '.join(hit.languages)}  {place}")
+        lines += [f"    {_printable(passage.heading)}"] if passage.heading else []
         lines += [click.wrap_text(_printable(line), 100, "    ", "    ") for line in passage.text.splitlines() if line]
         lines.append("")
     counts = Counter(tag for hit in hits for tag in hit.languages)

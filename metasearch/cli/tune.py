@@ -8,7 +8,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result
-from metasearch.config.run import TRAINED_BY_DEFAULT, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER, TuneConfig
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -33,7 +33,7 @@ def _parse_columns(value: str) -> dict[str, str]:
     "--columns", type=_options.Parsed("columns", _parse_columns), default={}, metavar="NAME=COLUMN,...",
     help="Columns with other names, such as query=question,document=answer.",
 )  # fmt: skip
-@_options.encoder("Built-in name, local folder or hub name.", default=TRAINED_BY_DEFAULT, show_default=True)
+@_options.encoder("Built-in name, local folder or hub name.", default=DEFAULT_ENCODER, show_default=True)
 @_options.settings(TuneConfig, first=("documents", "translations"), without=("columns", "name", "prompts", "trim"))
 @click.option(
     "--time", type=_options.Parsed("time", _parse_duration), metavar="TIME",

@@ -132,9 +132,15 @@ class IndexSettings(Settings):
     """Put a document's title before each of its passages; on by default."""
     column: Annotated[str, Flag(metavar="NAME")] = "text"
     """Column with the text in files of rows; by default text."""
-    neutral: bool = False
-    """Remove language bias from the embeddings; off by default."""
+    neutral: bool | None = None
+    """Remove language bias from the embeddings; by default where two languages have 20 passages each."""
+    keep_repeated: bool = False
+    """Index menus, footers and other text that most pages share, too; off by default."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
+
+
+BALANCED_BY_DEFAULT = False
+"""Whether a search balances scores if it is not told."""
 
 
 class RankingSettings(Settings):
@@ -149,14 +155,10 @@ class RankingSettings(Settings):
     by: Annotated[Literal["page", "passage"] | None, Flag(metavar="page|passage")] = None
     """Give a page one hit as long as there are other pages, or rank all passages alike; by default page."""
 
-    def completed(self, *others: "RankingSettings") -> Self:
-        """Return the settings with what is None from the first of others that has it."""
-        for other in others:
-            stored = {
-                name: getattr(other, name) for name in RankingSettings.model_fields if getattr(self, name) is None
-            }
-            self = self.model_copy(update=stored)
-        return self
+    def completed(self, other: "RankingSettings") -> Self:
+        """Return the settings with what is None taken from another."""
+        unset = [name for name in RankingSettings.model_fields if getattr(self, name) is None]
+        return self.model_copy(update={name: getattr(other, name) for name in unset})
 
     @property
     def options(self) -> list[str]:
@@ -165,7 +167,7 @@ class RankingSettings(Settings):
         return flags + ["--by passage"] * (self.by == "passage")
 
 
-RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=False, by="page")
+RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=BALANCED_BY_DEFAULT, by="page")
 
 
 RERANK_TOP = 100

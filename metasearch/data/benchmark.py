@@ -13,7 +13,7 @@ from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.library import Library, shipped
 from metasearch.config.measure import Measure
 from metasearch.config.roles import MaxLength
-from metasearch.config.run import TRAINED_BY_DEFAULT, DataConfig, FoldConfig
+from metasearch.config.run import DEFAULT_ENCODER, DataConfig, FoldConfig
 from metasearch.config.task import PHASES, Folds, Mode, Phase, Source, Task
 from metasearch.config.yaml import find_place
 from metasearch.data.folds import Split, split
@@ -128,7 +128,7 @@ def make_benchmark(
     seed: int | None = 0,
     measures: Sequence[str] = ("map@20", "ndcg@10", "mrr@10"),
     max_length: MaxLength | None = None,
-    encoder: str = TRAINED_BY_DEFAULT,
+    encoder: str = DEFAULT_ENCODER,
     name: str = "rows",
 ) -> Benchmark:
     """Return a benchmark with retrieval data, like `load_benchmark` for a task.

@@ -14,7 +14,7 @@ from typing import Any
 from metasearch.config.extras import import_extra
 from metasearch.config.languages import is_known, parse_tag, primary_language
 from metasearch.config.measure import Measure
-from metasearch.config.run import TRAINED_BY_DEFAULT
+from metasearch.config.run import DEFAULT_ENCODER
 from metasearch.config.task import Folds, Source, Task
 from metasearch.data.documents.languages import detector
 from metasearch.data.formats.text_files import strip_text, text_or_nothing
@@ -172,7 +172,7 @@ def _declared(name: str, task: Any, data: Data, measures: list[str]) -> Task:
         source=Source(paper=facts.name, url=str(facts.reference or ""), licence=str(facts.license or "not specified")),
         languages=sorted(data.languages),
         pairs=tuple(dict.fromkeys(pair.pair for pair in data.pairs)) if isinstance(data, SimilarityData) else (),
-        encoder=TRAINED_BY_DEFAULT,
+        encoder=DEFAULT_ENCODER,
         folds=Folds(method="none"),
         ignore_identical_ids=isinstance(data, RetrievalData) and data.ignore_identical_ids,
         measures=[str(Measure.parse(each, data.kind)) for each in measures],

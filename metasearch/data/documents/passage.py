@@ -13,6 +13,14 @@ _MOST = 20
 """Skipped rows of a document that get a line each."""
 
 
+class HeadingMark(NamedTuple):
+    """Headings above a text from an offset on, outermost first, and the id of the nearest element, or empty."""
+
+    offset: int
+    path: tuple[str, ...]
+    anchor: str = ""
+
+
 @dataclass(frozen=True)
 class Section:
     """Running text in a document, with LF at the end of lines; title and language of the document, or empty."""
@@ -27,6 +35,13 @@ class Section:
     markdown: bool = False
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of a row, as JSON values."""
+    headings: Sequence[HeadingMark] = ()
+    """By ascending offsets."""
+
+    def heading(self, offset: int) -> HeadingMark:
+        """Return the headings and the anchor of the text at an offset."""
+        passed = bisect_right(self.headings, offset, key=lambda mark: mark.offset)
+        return self.headings[passed - 1] if passed else HeadingMark(0, ())
 
     def lines(self, offsets: Iterable[int]) -> Iterator[int]:
         """Yield the line for each ascending offset."""
@@ -50,6 +65,8 @@ class Passage:
         line: first line in the file, from 1.
         language: a tag such as `de` or `zh-Hant`; `und` if unknown.
         fields: further fields of the row, such as its `id` or `price`.
+        heading: headings above its beginning, such as `Writer › Page styles › Margins`; empty without any.
+        anchor: id of the nearest element of an HTML page, as in `page.html#margins`; empty without one.
     """
 
     text: str
@@ -57,6 +74,8 @@ class Passage:
     line: int
     language: str = UNKNOWN
     fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    heading: str = ""
+    anchor: str = ""
 
 
 class Problem(NamedTuple):
@@ -75,12 +94,22 @@ class Notes:
 
     Attributes:
         detected: language that a document states, language of the text by detection → number of passages.
+        repeated: text of a block that most pages share and that was left out → number of pages.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     detected: Counter[tuple[str, str]] = field(default_factory=Counter)
+    repeated: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     rows: int = 0
+
+    def include(self, other: "Notes") -> None:
+        """Add what was noted elsewhere."""
+        self.counts += other.counts
+        self.detected += other.detected
+        self.repeated += other.repeated
+        self.problems += other.problems
+        self.rows += other.rows
 
     def skip_row(self, message: str) -> None:
         """Note a row that cannot be read, and is not."""

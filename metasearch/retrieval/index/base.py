@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from metasearch.config.index import Condition
 from metasearch.config.languages import normalise_tag
+from metasearch.data.documents.pages import Blocks
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, EncoderError, nearest
 
 KEY_BYTES = 16
+FREE = ("neutral",)
+"""Settings that may change in an index with vectors."""
 _SHOWN = 100
 """Names of fields that an error lists."""
 
@@ -65,16 +68,32 @@ class SourceFile:
 
 @dataclass(frozen=True, eq=False)
 class FilePlaces:
-    """The n passages of a document file: their keys `(n, 16)` and the lines `(n,)` in which they begin."""
+    """The n passages of a document file: their keys `(n, 16)` and the lines `(n,)` in which they begin.
+
+    Attributes:
+        headings: headings and anchors of the passages (`pack_headings`).
+        blocks: of a page, to compare it with others.
+    """
 
     file: SourceFile
     keys: Keys
     lines: NDArray[np.int32]
+    headings: str = "[]"
+    blocks: Blocks | None = None
+
+
+def pack_headings(passages: Iterable[tuple[str, str]]) -> str:
+    """Return headings and anchors of passages as JSON, `[number, heading, anchor]` where they change."""
+    found: list[tuple[int, str, str]] = []
+    for number, (heading, anchor) in enumerate(passages):
+        if (heading, anchor) != (found[-1][1:] if found else ("", "")):
+            found.append((number, heading, anchor))
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
 class Kind:
-    """An index's encoder and settings, which never change."""
+    """An index's encoder and settings, which never change, but for `neutral`: stored vectors do not depend on it."""
 
     encoder: str
     fingerprint: str
@@ -90,10 +109,10 @@ class Kind:
                 "index for this one in another folder"
             )
 
-    def require_settings(self, where: Path | str, other: "Kind") -> None:
-        """Raise `ConfigError` if another kind's settings differ."""
-        ours, theirs = (json.loads(json.dumps(_canonical(kind.settings))) for kind in (self, other))
-        for name in sorted(ours.keys() | theirs.keys()):
+    def require_settings(self, where: Path | str, other: "Kind", free: Collection[str] = ()) -> None:
+        """Raise `ConfigError` if another kind's settings differ, but for free ones."""
+        ours, theirs = (json.loads(json.dumps(canonical(kind.settings))) for kind in (self, other))
+        for name in sorted((ours.keys() | theirs.keys()) - set(free)):
             before, now = ours.get(name), theirs.get(name)
             if before != now:
                 raise ConfigError(
@@ -102,9 +121,9 @@ class Kind:
                 )
 
 
-def _canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with canonical language tags: an earlier version stored them as written."""
-    found = dict(settings)
+def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with canonical language tags: an earlier version stored them as written, and kept all text."""
+    found = {"keep_repeated": True, **settings}
     for name in ("language", "detect"):
         value = found.get(name)
         found[name] = list(map(normalise_tag, value)) if isinstance(value, list | tuple) else value

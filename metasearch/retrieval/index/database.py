@@ -25,8 +25,9 @@ from metasearch.retrieval.index.base import KEY_BYTES
 
 FILE = "index.sqlite"
 FORMAT = "metasearch index"
-SCHEMA = 4
-"""Changes whenever an index of this release cannot be read by the one before, or the other way round."""
+SCHEMA, PROJECTED = 5, 4
+"""Of new indexes; changes whenever the release before cannot read one. 4 has vectors that went through the projection
+before they were stored, and no pages, and is read, too."""
 ROW = np.dtype([("id", "<i8"), ("key", "u1", (KEY_BYTES,)), ("language", "<i4"), ("step", "<f4")])
 """A passage in a block: its number in the table of passages, -1 of a deleted one; key; language; step of its codes."""
 REMEDY = "Restore the file, or delete it and run metasearch index with its documents again"
@@ -36,12 +37,15 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS state (number INTEGER PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS file (
     number INTEGER PRIMARY KEY, facts TEXT NOT NULL, ids BLOB NOT NULL, lines BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS page (
+    number INTEGER PRIMARY KEY, language TEXT NOT NULL, blocks BLOB NOT NULL, headings TEXT NOT NULL,
+    crc INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS passage (
     id INTEGER PRIMARY KEY, language TEXT NOT NULL, text TEXT NOT NULL, fields TEXT NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS block (number INTEGER PRIMARY KEY, rows BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS codes (block INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
 """
-_WIDTHS = {"state": 1, "file": 3, "passage": 3, "block": 1, "codes": 1}
+_WIDTHS = {"state": 1, "file": 3, "page": 3, "passage": 3, "block": 1, "codes": 1}
 """Table → its values between the number and the checksum."""
 STATE, ARRAYS = 0, 1
 """Rows of the table of state: facts as JSON; arrays that belong to the vectors, as safetensors."""
@@ -138,7 +142,7 @@ class Database:
                 raise self.damaged("the index")
             return {}
         found = dict(json.loads(self.row("state", STATE, "the index")[0]))
-        if (found.get("format"), found.get("schema")) != (FORMAT, SCHEMA):
+        if found.get("format") != FORMAT or found.get("schema") not in (SCHEMA, PROJECTED):
             raise RunFolderError(
                 f"{self.path}: it has schema {found.get('schema')}, and this release of metasearch reads schema "
                 f"{SCHEMA}; use the release that made it, or make the index again in another folder"

@@ -31,7 +31,7 @@ class Quantised(NamedTuple):
     codes: Codes
     steps: NDArray[np.float32]
 
-    def take(self, rows: Sequence[int] | slice) -> NDArray[np.float32]:
+    def take(self, rows: Sequence[int] | slice | Rows) -> NDArray[np.float32]:
         """Return some rows' vectors, `(r, D)`."""
         return np.asarray(self.codes[rows] * self.steps[rows][:, None], np.float32)
 

@@ -1,10 +1,11 @@
 """An index in a folder, to be searched: passages in SQLite, and an exact search of all vectors in memory."""
 
 import json
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,16 @@ from metasearch.retrieval.index.base import (
     require_languages,
 )
 from metasearch.retrieval.index.bm25 import Bm25
-from metasearch.retrieval.index.database import ARRAYS, ROW, Block, Database, read_state
+from metasearch.retrieval.index.database import ARRAYS, PROJECTED, ROW, Block, Database, read_state
 from metasearch.retrieval.index.exact_search import Groups, Quantised, search_int8
 from metasearch.retrieval.index.expansion import expand_vectors
 from metasearch.retrieval.index.fields import Column
 from metasearch.retrieval.index.places import find_encoder, find_root
+from metasearch.retrieval.index.projection import projected
 from metasearch.runs.versions import cores
 
+_REMEMBERED = 64
+"""Documents whose headings stay in memory."""
 _AT_ONCE = 4096
 """Passages whose words are counted at a time."""
 
@@ -99,7 +103,10 @@ class LocalStore(Store):
         # An index may have tags of an earlier version, such as `iw`.
         self._tags = list(map(normalise_tag, state["languages"]))
         self.arrays: Mapping[str, NDArray[Any]] = {}
-        """Arrays that belong to the vectors, such as a map that all of them went through."""
+        """Arrays that belong to the vectors: the projection of a neutral index."""
+        self.unprojected = self.has_pages = state["schema"] != PROJECTED
+        """Whether stored vectors are those of the encoder, and go through the projection when they are read; whether
+        documents have headings and blocks."""
         if state["arrays"]:
             self.arrays = load(database.row("state", ARRAYS, "the index")[0])
         self._last: tuple[tuple[frozenset[str], ...], Groups] | None = None
@@ -316,12 +323,29 @@ class LocalStore(Store):
         for row in rows:
             place = int(own.first[row])
             number = int(own.ids[place])
-            file = own.files[int(np.searchsorted(own.ends, place, side="right"))]
+            at = int(np.searchsorted(own.ends, place, side="right"))
+            file, headings = own.files[at], self._headings(at)
+            before = bisect_right(headings, place - (int(own.ends[at - 1]) if at else 0), key=lambda each: int(each[0]))
+            _, heading, anchor = headings[before - 1] if before else (0, "", "")
             tag, text, fields = self._database.row("passage", number, f"passage {number}")
             line, language = int(own.lines[place]), normalise_tag(tag.decode())
-            passage = Passage(text.decode(), file.path, line, language, json.loads(fields or "{}"))
+            further = json.loads(fields or "{}")
+            passage = Passage(text.decode(), file.path, line, language, further, heading, anchor)
             found.append((passage, int(own.counts[row])))
         return found
+
+    @cached_property
+    def _headings(self) -> Callable[[int], list[tuple[int, str, str]]]:
+        """Reads headings and anchors of a file by its number, as from `pack_headings`, and caches some files."""
+
+        @lru_cache(_REMEMBERED)
+        def read(number: int) -> list[tuple[int, str, str]]:
+            if not self.has_pages:
+                return []
+            *_, headings = self._database.row("page", number, "the list of documents")
+            return [(first, heading, anchor) for first, heading, anchor in json.loads(headings)]
+
+        return read
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""
@@ -383,7 +407,12 @@ class LocalStore(Store):
 
     @cached_property
     def quantised(self) -> Quantised:
-        """All rows' vectors; `RunFolderError` if damaged."""
+        """All rows' vectors, through the projection of a neutral index; `RunFolderError` if damaged."""
+        if self.arrays and self.unprojected:
+            return projected(self.folder, f"{len(self)} {self.contents}", self.arrays, self._stored)
+        return self._stored()
+
+    def _stored(self) -> Quantised:
         codes = np.empty((len(self), self.kind.dimension), np.int8)
         for number, rows in self._rows.items():
             there = rows >= 0

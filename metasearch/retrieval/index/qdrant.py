@@ -26,6 +26,7 @@ from metasearch.config.languages import normalise_tag
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index.base import (
+    FREE,
     CopyResult,
     Keys,
     Kind,
@@ -44,7 +45,7 @@ from metasearch.retrieval.index.local import LocalStore
 log = logging.getLogger(__name__)
 
 DENSE, EXPANDED, WORDS = "dense", "expanded", "words"
-FORMAT, SCHEMA = "metasearch collection", 2
+FORMAT, SCHEMA, WITHOUT_HEADINGS = "metasearch collection", 3, 2
 KEY_VARIABLE = "QDRANT_API_KEY"
 K1, B = 1.5, 0.75
 """Constants of BM25, as in a local index."""
@@ -106,7 +107,7 @@ class QdrantCollection:
         if not self.call("collection_exists"):
             return None
         found = dict(self.call("get_collection").config.metadata or {})
-        if (found.get("format"), found.get("schema")) != (FORMAT, SCHEMA):
+        if found.get("format") != FORMAT or found.get("schema") not in (SCHEMA, WITHOUT_HEADINGS):
             raise RunFolderError(
                 f"{self.address.shown}: this release of metasearch did not make the collection; choose another"
             )
@@ -271,8 +272,8 @@ class QdrantStore(Store):
         payloads = {int(record.id): record.payload for record in found}
         if missing := [row for row in wanted if row not in payloads]:
             raise RunFolderError(f"{self.name}: {len(missing)} passages left the collection; search again")
-        names = ("text", "file", "line", "language", "fields")
-        passages = [Passage(*(payloads[row][name] for name in names)) for row in wanted]
+        names = ("text", "file", "line", "language", "fields", "heading", "anchor")
+        passages = [Passage(*(payloads[row].get(name, "") for name in names)) for row in wanted]
         return [
             (replace(passage, language=normalise_tag(passage.language)), int(payloads[row]["places"]))
             for row, passage in zip(wanted, passages, strict=True)
@@ -353,7 +354,7 @@ def copy_to_qdrant(
         before = _create(collection, store, words)
     kind = Kind(**before["kind"])
     kind.require_encoder(address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
-    kind.require_settings(address.shown, store.kind)
+    kind.require_settings(address.shown, store.kind, FREE)  # on which `arrays` depend
     arrays = base64.b64encode(save(dict(store.arrays))).decode() if store.arrays else ""
     # The vectors of a point depend on its text and on these.
     mark = zlib.crc32(f"{arrays}|{store.contents if expanded else ''}".encode())

@@ -66,7 +66,10 @@ def _batch(store: LocalStore, rows: range, keys: Keys) -> Any:
     flat = arrow.array(vectors.astype(np.float16).ravel())
     columns = {
         "id": [keys[row].tobytes().hex() for row in rows],
-        **{name: [getattr(each, name) for each in passages] for name in ("text", "language", "file")},
+        **{
+            name: [getattr(each, name) for each in passages]
+            for name in ("text", "language", "file", "heading", "anchor")
+        },
         "line": np.array([each.line for each in passages], np.int32),
         "places": np.array([count for _, count in found], np.int32),
         "fields": arrow.array([fields_to_json(each.fields) or None for each in passages], arrow.string()),

@@ -17,10 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from metasearch.config.languages import normalise_tag
+from metasearch.data.documents.pages import Blocks
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import held, taken
 from metasearch.retrieval.index.base import (
+    FREE,
     KEY_BYTES,
     FilePlaces,
     Keys,
@@ -30,8 +33,8 @@ from metasearch.retrieval.index.base import (
     find_sorted,
     key_words,
 )
-from metasearch.retrieval.index.database import ARRAYS, FILE, FORMAT, ROW, SCHEMA, Block, Database, exists
-from metasearch.retrieval.index.exact_search import to_int8
+from metasearch.retrieval.index.database import ARRAYS, FILE, FORMAT, PROJECTED, ROW, SCHEMA, Block, Database, exists
+from metasearch.retrieval.index.exact_search import Quantised, to_int8
 from metasearch.retrieval.index.local import LocalStore
 
 ROWS = 4096
@@ -72,7 +75,9 @@ class IndexWriter(LocalStore):
             state = json.loads(json.dumps({"format": FORMAT, "schema": SCHEMA, "kind": asdict(kind), **_EMPTY}))
         before = Kind(**state["kind"])
         before.require_encoder(folder, kind.fingerprint, kind.dimension, kind.encoder)
-        before.require_settings(folder, kind)
+        before.require_settings(folder, kind, FREE if state["schema"] != PROJECTED else ())
+        free = {name: kind.settings[name] for name in FREE if name in kind.settings}
+        state = {**state, "kind": {**state["kind"], "settings": {**before.settings, **free}}}
         super().__init__(folder, database, state)
 
     def known(self, keys: Keys) -> NDArray[np.bool_]:
@@ -84,7 +89,11 @@ class IndexWriter(LocalStore):
         """The index's passages by file path."""
         keys = self.row_keys()[self._contents.rows_of(self._contents.ids)]
         lines = self._contents.lines
-        return {file.path: FilePlaces(file, keys[part], lines[part]) for file, part in self._contents.parts()}
+        pages = [self._page(number) for number in range(len(self._contents.files))]
+        return {
+            file.path: FilePlaces(file, keys[part], lines[part], *page)
+            for (file, part), page in zip(self._contents.parts(), pages, strict=True)
+        }
 
     def rename(self, rename: Callable[[str], str]) -> None:
         """Give the documents of before other names, which `finish` writes; before `files` is used."""
@@ -98,15 +107,36 @@ class IndexWriter(LocalStore):
             self._database.write_state({**self.state, **facts})
         self.state = {**self.state, **facts}
 
-    def keep(self, own: Mapping[str, NDArray[Any]]) -> None:
-        """Store arrays that belong to the vectors, such as a projection."""
-        if self._blocks:
-            raise RunFolderError(f"{self.folder}: the index has vectors already; make another one in another folder")
-        state = {**self.state, "arrays": True}
-        with self._database.transaction():
-            self._database.write_state(state)
-            self._database.write("state", [(ARRAYS, [save(dict(own))])])
-        self.state, self.arrays = state, dict(own)
+    def _page(self, number: int) -> tuple[str, Blocks | None]:
+        """Return the headings of a file, and its blocks if it is a page; an index of an earlier version has neither."""
+        if not self.has_pages:
+            return "[]", None
+        language, blocks, headings = self._database.row("page", number, "the list of documents")
+        page = Blocks(language.decode(), np.frombuffer(blocks, np.uint64)) if blocks else None
+        return headings.decode(), page
+
+    def sample(self, files: Sequence[FilePlaces], most: int) -> dict[str, Rows]:
+        """Return language → where the stored vectors of its passages in some documents are, at most so many.
+
+        They are those with the first keys, in their order. So the sample depends on the documents alone, and not on the
+        order in which passages came.
+        """
+        blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
+        words = key_words(blocks["key"])
+        live = (blocks["id"] >= 0) & np.isin(words, key_words(np.concatenate([each.keys for each in files])))
+        order = np.flatnonzero(live)[np.argsort(words[live])]
+        tags = np.array([normalise_tag(tag) for tag in self.state["languages"]])[blocks["language"][order]]
+        return {str(tag): order[tags == tag][:most] for tag in np.unique(tags)}
+
+    def stored_at(self, places: Rows) -> NDArray[np.float32]:
+        """Return the stored vectors at places of `sample`, `(n, D)`."""
+        found, start = np.empty((len(places), self.kind.dimension), np.float32), 0
+        for number, block in self._blocks.items():
+            inside = np.flatnonzero((places >= start) & (places < start + len(block)))
+            if len(inside):
+                found[inside] = Quantised(self._codes(number, block), block["step"]).take(places[inside] - start)
+            start += len(block)
+        return found
 
     def upsert(self, vectors: NDArray[np.float32], passages: Sequence[Passage], keys: Keys) -> int:
         """Keep passages with their vectors; return how many had none yet. When it returns, they stay in.
@@ -131,12 +161,17 @@ class IndexWriter(LocalStore):
             self._add(vectors[part], [passages[i] for i in part.tolist()], keys[part])
         return len(new)
 
-    def finish(self, files: Sequence[FilePlaces], unknown: Mapping[str, str] | None = None) -> LocalStore:
+    def finish(
+        self,
+        files: Sequence[FilePlaces],
+        arrays: Mapping[str, NDArray[Any]] | None = None,
+        unknown: Mapping[str, str] | None = None,
+    ) -> LocalStore:
         """Set the index's documents, in the order in which hits of equal scores come; delete all other passages.
 
-        `unknown` are languages that the encoder hardly knows, with the reasons; by default those of before. Return the
-        index as readers see it from now on; nothing more can be written. `RunFolderError` if it cannot be
-        written; the index stays as it was.
+        `arrays` are those that belong to the vectors, and `unknown` languages that the encoder hardly knows, with the
+        reasons; by default those of before. Return the index as readers see it from now on; nothing more can be
+        written. `RunFolderError` if it cannot be written; the index stays as it was.
         """
         keys = np.concatenate([np.zeros((0, KEY_BYTES), np.uint8), *(each.keys for each in files)])
         ids = self._find(keys)
@@ -144,15 +179,23 @@ class IndexWriter(LocalStore):
         if (ids < 0).any():
             raise ValueError("a passage has no vector; call upsert first")
         content = hashlib.sha256(keys.tobytes())
-        content.update(json.dumps([[*vars(each.file).values(), each.lines.tolist()] for each in files]).encode())
-        state = {**self.state, "files": len(files), "contents": content.hexdigest()}
+        facts = [[*vars(each.file).values(), each.lines.tolist(), each.headings] for each in files]
+        content.update(json.dumps(facts).encode())
+        own = dict(self.arrays if arrays is None else arrays)
+        state = {**self.state, "files": len(files), "contents": content.hexdigest(), "arrays": bool(own)}
         state |= {} if unknown is None else {"unknown": dict(unknown)}
         blocks = dict(self._blocks)
         with self._database.transaction():
-            self._database.delete("file", range(len(files), self.state["files"] or 0))
+            for table in ("file", "page"):
+                self._database.delete(table, range(len(files), self.state["files"] or 0))
             self._database.write("file", enumerate(map(_file_row, files, np.split(ids, ends))))
+            if self.has_pages:
+                self._database.write("page", enumerate(map(_page_row, files)))
             self._compact(blocks, ids)
             self._database.write_state(state)
+            if arrays is not None:
+                self._database.delete("state", [ARRAYS])
+                self._database.write("state", [(ARRAYS, [save(own)])] if own else [])
         self._database.shrink()
         return LocalStore(self.folder, self._database, state)
 
@@ -232,6 +275,11 @@ class IndexWriter(LocalStore):
 
 def _passage_row(each: Passage) -> list[str | bytes]:
     return [each.language, each.text, fields_to_json(each.fields)]
+
+
+def _page_row(each: FilePlaces) -> list[str | bytes]:
+    page = each.blocks
+    return [page.language, page.hashes.tobytes(), each.headings] if page else ["", b"", each.headings]
 
 
 def _file_row(each: FilePlaces, ids: Rows) -> list[str | bytes]:

@@ -21,7 +21,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
 from metasearch.retrieval.index.base import Hit, Ranking, Rows, Scores, SearchError, Store
 from metasearch.retrieval.index.bm25 import fuse
-from metasearch.retrieval.search.passages import project
+from metasearch.retrieval.search.neutral import project
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ class Searcher:
         languages = asked.languages
         groups = [[tag] for tag in dict.fromkeys(languages or self.languages)] if asked.balance else [languages]
         wanted = max(_FUSED * count, _FUSED_LEAST) if asked.hybrid else count
-        near = self.store.search(vectors, wanted, groups, asked.expand, asked.where)
+        near = self.store.search(vectors, wanted, groups, bool(asked.expand), asked.where)
         each = [list(zip(*found, strict=True)) for found in near]
         found = [merged(own, wanted) for own in zip(*each, strict=True)] if asked.balance else each[0]
         if not asked.hybrid:

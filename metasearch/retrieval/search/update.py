@@ -15,33 +15,28 @@ from metasearch.config.index import ALWAYS, IndexSettings
 from metasearch.config.languages import is_known
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.languages import disagreements
+from metasearch.data.documents.pages import Pages, repeated
 from metasearch.data.documents.passage import Notes, Passage, Problem
-from metasearch.data.documents.read import Source, passages, sources
+from metasearch.data.documents.read import NO_CONTENT, Source, add_page, describe_repeated, list_some, passages, sources
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
-from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
+from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, pack_headings, passage_keys
 from metasearch.retrieval.index.places import encoder_facts, root_facts, shown
+from metasearch.retrieval.index.projection import languages_of
 from metasearch.retrieval.index.writer import IndexWriter, writing
-from metasearch.retrieval.search.passages import (
-    ROLE,
-    SAMPLE,
-    Drawn,
-    Sample,
-    cutting,
-    encoding,
-    estimated,
-    of_arrays,
-    project,
-    to_arrays,
-    warn_of_outside,
-)
+from metasearch.retrieval.search.neutral import check, project, renewed, warn_of_outside
+from metasearch.retrieval.search.passages import ROLE, cutting, encoding
 from metasearch.retrieval.search.roots import Root, choose_root
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 
 log = logging.getLogger(__name__)
 
+Drawn = list[tuple[int, str]]
+"""A heap of passages: number of the key, text."""
+Sample = dict[str, Drawn]
+"""Language → some passages in it."""
 _AT_ONCE = 1024
 """Passages that are read, or encoded and then written, at a time."""
 
@@ -50,6 +45,7 @@ _AT_ONCE = 1024
 class UpdateResult:
     """An index's size and changes."""
 
+    encoder: str
     documents: int
     passages: int
     """Passages in the index, each place counted."""
@@ -67,6 +63,8 @@ class UpdateResult:
     """Documents that stay as indexed before because they cannot be read."""
     skipped_rows: int
     """Rows that cannot be read, in documents that are new or changed."""
+    neutral: tuple[str, ...] = ()
+    """Languages of the projection; none without one."""
     copied: CopyResult | None = None
     """What a copy to a database did."""
 
@@ -104,22 +102,24 @@ def update(
         where = choose_root(store, paths, documents, root, drop)
         documents, before = where.rename(documents), store.files
         unreadable = {where.name(Path(path)): message for path, message in unreadable.items()}
-        sampled = SAMPLE if settings.neutral and not store.arrays else TEXTS
-        found = plan(store, where, documents, cut, unreadable, sampled, drop, strict, callback)
+        found = plan(store, where, documents, cut, unreadable, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
-        read = ((tag, text) for tag, drawn in found.sample.items() for _, text in drawn)
-        reasons = {**store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
-        if settings.neutral:
-            _keep_map(store, encoder, found, callback)
+        check(encoder, settings.neutral, store.arrays, found.languages + Counter(store.languages))
+        if not store.unprojected:
+            warn_of_outside(store.arrays, found.languages)
+        unknown = _unknown(store, encoder, found)
         _encode(store, encoder, found, cut, callback)
+        arrays = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
         ranked = {} if ranking is None else {"ranking": dict(ranking)}
         rooted = {} if where.folder is None else root_facts(where.folder, folder)
         store.state = {**store.state, **encoder_facts(kind.encoder, folder), **ranked, **rooted}
-        done = store.finish(found.files, unknown={tag: reason for tag, reason in reasons.items() if reason})
-        passages, languages = done.places, done.languages
+        done = store.finish(found.files, arrays, unknown)
+        assert done.quantised  # caches what goes through a projection
+        passages, languages, neutral = done.places, done.languages, languages_of(done.arrays)
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
+        encoder=kind.encoder,
         documents=len(files),
         passages=passages,
         languages=languages,
@@ -130,19 +130,20 @@ def update(
         skipped=found.skipped,
         kept=found.kept,
         skipped_rows=found.rows,
+        neutral=neutral,
     )
 
 
-def _keep_map(store: IndexWriter, encoder: Encoder, found: "Plan", callback: Callback) -> None:
-    """Estimate the projection of a new neutral index; an existing one stays."""
-    if neutral := of_arrays(store.arrays):
-        warn_of_outside(neutral, found.languages)
-    else:
-        store.keep(to_arrays(estimated(encoder, found.sample, callback)))
+def _unknown(store: IndexWriter, encoder: Encoder, found: "Plan") -> dict[str, str]:
+    """Return the languages that the encoder hardly knows, with the reasons; new ones are told."""
+    read = ((tag, text) for tag, drawn in found.sample.items() for _, text in drawn)
+    reasons = {**store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
+    return {tag: reason for tag, reason in reasons.items() if reason}
 
 
 def _encode(store: IndexWriter, encoder: Encoder, found: "Plan", cut: Settings, callback: Callback) -> None:
-    done, source, new = 0, project(encoder, store.arrays), new_passages(found.changed, cut)
+    done, new = 0, new_passages(found, cut)
+    source = encoder if store.unprojected else project(encoder, store.arrays)
     try:
         while some := list(islice(new, _AT_ONCE)):
             with encoding(encoder, "passages", callback, done, len(found.new)):
@@ -168,13 +169,17 @@ class Plan:
     new: set[bytes] = field(default_factory=set)
     """Keys of all passages that have no vector."""
     sample: Sample = field(default_factory=dict)
-    """Passages of each language, for the estimate of the projection and of the languages that the encoder knows."""
+    """Passages of each language of the changed files, to see whether the encoder knows it."""
     languages: Counter[str] = field(default_factory=Counter)
     """Passages of the changed files by language."""
     counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Note on dropped or changed content → its number in each file."""
     detected: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Stated language, detected language → number of passages of the changed files."""
+    repeated: Counter[str] = field(default_factory=Counter)
+    """Block that was left out, since most pages share it → number of changed pages."""
+    pages: Pages = field(default_factory=Pages)
+    """Pages that are read, to be compared with all others."""
     problems: list[Problem] = field(default_factory=list)
     skipped: int = 0
     """Documents, and folders, that cannot be read; `kept` ones stay as indexed before."""
@@ -189,7 +194,6 @@ def plan(
     documents: Sequence[Source],
     settings: Settings,
     unreadable: Mapping[str, str],
-    sampled: int,
     drop: bool,
     strict: bool,
     callback: Callback,
@@ -207,18 +211,23 @@ def plan(
     }
     if not drop:
         _require_named(store, root, documents, named.union(*hidden.values()))
+    files, broken = _compare(found, store, documents, settings, strict, callback)
+    for path in (path for paths in hidden.values() for path in paths):
+        _keep_blocks(found, store, path)
+    same = _decide(found, store)
     errors: list[str] = []
-    for number, source in enumerate(documents, 1):
+    for source in documents:
+        file = files.get(source.file)
         try:
-            file = SourceFile(source.file, source.size, source.digest, source.language)
-            if file == store.files.get(source.file) and not strict:
+            if file is None:
+                raise broken[source.file]
+            if file == store.files.get(source.file) and not strict and source.file in same:
                 found.files.append(store.places_by_file[source.file])
             else:
-                _read(found, store, source, file, settings, sampled)
+                _read(found, store, source, file, settings)
         except DataError as error:
             _skip(found, store, [source.file] if source.file in store.files else [], str(error))
             errors += [str(error)] * source.named
-        callback.on_count("documents read", number, len(documents))
     for path, message in unreadable.items():
         _skip(found, store, hidden[path], message)
     if strict:
@@ -229,12 +238,54 @@ def plan(
     return found
 
 
+def _compare(
+    found: Plan,
+    store: IndexWriter,
+    documents: Sequence[Source],
+    settings: Settings,
+    strict: bool,
+    callback: Callback,
+) -> tuple[dict[str, SourceFile], dict[str, DataError]]:
+    """Add all pages to the plan without reading indexed ones; return readable documents, and the errors."""
+    files, broken = dict[str, SourceFile](), dict[str, DataError]()
+    for number, source in enumerate(documents, 1):
+        try:
+            file = SourceFile(source.file, source.size, source.digest, source.language)
+            if file == store.files.get(source.file) and not strict:
+                _keep_blocks(found, store, source.file)
+            else:
+                add_page(found.pages, source, settings)
+            files[source.file] = file
+        except DataError as error:
+            broken[source.file] = error
+            _keep_blocks(found, store, source.file)
+        callback.on_count("documents read", number, len(documents))
+    return files, broken
+
+
+def _keep_blocks(found: Plan, store: IndexWriter, path: str) -> None:
+    """Compare other pages with an indexed one that is not read."""
+    if path in store.files and (blocks := store.places_by_file[path].blocks):
+        found.pages.blocks[path] = blocks
+
+
+def _decide(found: Plan, store: IndexWriter) -> Set[str]:
+    """Compare all pages; return the indexed documents that share with others what they shared before."""
+    found.pages.decide()
+    indexed = {path: each.blocks for path, each in store.places_by_file.items() if each.blocks}
+    before, none = repeated(indexed), np.zeros(0, np.uint64)
+    return {path for path in store.files if np.array_equal(before.get(path, none), found.pages.repeated(path))}
+
+
 def _log(found: Plan, detect_always: bool) -> None:
     for problem in found.problems:
         log.warning("%s", problem)
     for what, places in found.counts.items():
-        log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
-    for line in disagreements(found.detected, detect_always):
+        if what == NO_CONTENT:
+            log.warning("%s: %s", what, list_some([file for _, file in places]))
+        else:
+            log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
+    for line in (*disagreements(found.detected, detect_always), *describe_repeated(found.repeated)):
         log.warning("%s", line)
 
 
@@ -247,47 +298,53 @@ def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str)
     found.problems.append(Problem(outcome, message))
 
 
-def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings, sampled: int) -> None:
+def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings) -> None:
     """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
     notes, languages, sample = Notes(), Counter[str](), Sample()
-    parts, lines, cut = [passage_keys([])], [], passages(source, settings, notes)
+    if source.file not in found.pages:  # an indexed page that shares other blocks than before
+        add_page(found.pages, source, settings)
+    parts, lines, headings = [passage_keys([])], list[int](), list[tuple[str, str]]()
+    cut = passages(source, settings, notes, found.pages)
     while some := list(islice(cut, _AT_ONCE)):
         keys = passage_keys(some)
         parts.append(keys)
         lines += [passage.line for passage in some]
+        headings += [(passage.heading, passage.anchor) for passage in some]
         languages.update(passage.language for passage in some)
         for passage, key in zip(some, keys, strict=True):
-            _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text), sampled)
+            _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text))
     keys = np.concatenate(parts)
-    found.files.append(FilePlaces(file, keys, np.array(lines, np.int32)))
+    blocks = found.pages.blocks.get(source.file)
+    found.files.append(FilePlaces(file, keys, np.array(lines, np.int32), pack_headings(headings), blocks))
     lacking = {key.tobytes() for key in keys[~store.known(keys)]}
     found.changed.append((source, frozenset(lacking - found.new)))
     found.new |= lacking
     found.languages += languages
     for language, drawn in sample.items():
         for entry in drawn:
-            _draw(found.sample.setdefault(language, []), entry, sampled)
+            _draw(found.sample.setdefault(language, []), entry)
     found.problems += notes.problems
     found.rows += notes.rows
     found.detected += notes.detected
+    found.repeated += notes.repeated
     for what, times in notes.counts.items():
         found.counts.setdefault(what, []).append((times, source.path.as_posix()))
 
 
-def _draw(drawn: Drawn, entry: tuple[int, str], count: int) -> None:
-    """Keep distinct texts with the smallest keys: a sample independent of document order."""
+def _draw(drawn: Drawn, entry: tuple[int, str]) -> None:
+    """Keep `TEXTS` distinct texts with the smallest keys: a sample independent of document order."""
     # The first of a heap is its smallest, and an entry has the negative of its key.
-    if len(drawn) < count:
+    if len(drawn) < TEXTS:
         if entry not in drawn:
             heappush(drawn, entry)
-    elif count and entry > drawn[0] and entry not in drawn:
+    elif entry > drawn[0] and entry not in drawn:
         heapreplace(drawn, entry)
 
 
-def new_passages(changed: Sequence[tuple[Source, frozenset[bytes]]], settings: Settings) -> Iterator[Passage]:
+def new_passages(found: Plan, settings: Settings) -> Iterator[Passage]:
     """Yield distinct passages without a vector; `DataError` if a document changes meanwhile."""
-    for source, keys in changed:
-        left, cut = set(keys), passages(source, settings, Notes())
+    for source, keys in found.changed:
+        left, cut = set(keys), passages(source, settings, Notes(), found.pages)
         while left and (some := list(islice(cut, _AT_ONCE))):
             for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
                 if key in left:

@@ -103,11 +103,16 @@ class EmbeddingsAnswer(BaseModel):
 
 
 class FoundPassage(BaseModel):
-    """A passage and its score; `languages` are all in which documents have this text."""
+    """A passage and its score; `languages` are all in which documents have this text.
+
+    `heading` has the headings above the passage, `anchor` the id of the nearest element of an HTML page.
+    """
 
     score: float
     file: str
     line: int
+    heading: str
+    anchor: str
     language: str
     languages: list[str]
     text: str

@@ -256,6 +256,8 @@ def _describe_hit(hit: Hit) -> schemas.FoundPassage:
         score=round(float(hit.score), 6),
         file=passage.file,
         line=passage.line,
+        heading=passage.heading,
+        anchor=passage.anchor,
         language=passage.language,
         languages=list(hit.languages),
         text=passage.text,

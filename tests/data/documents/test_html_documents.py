@@ -100,6 +100,55 @@ def test_text_is_found_wherever_it_stands(page, expected, tmp_path):
     assert shown(tmp_path / "a.htm", page) == expected
 
 
+SITE = """<body>
+<nav>Home</nav><header role=banner>Acme</header>before<div role=search>Find</div>after
+<aside>Related</aside>
+<article><header>Kept</header><aside>Warning</aside><p>Text<footer>Source</footer></article>
+<div class="x navfooter">Next page</div>
+<footer>Imprint</footer>
+"""
+
+
+def test_navigation_search_and_footers_of_a_site_are_no_content(tmp_path):
+    kept = "before\n\nafter\n\nKept\n\nWarning\n\nText\n\nSource"
+    assert shown(tmp_path / "a.html", SITE, limit=200) == [(2, kept)]
+    ((_, everything),) = shown(tmp_path / "a.html", SITE, limit=200, keep_repeated=True)
+    assert everything == "Home\n\nAcme\n\nbefore\n\nFind\n\nafter\n\nRelated\n\n" + "\n\n".join(
+        ("Kept", "Warning", "Text", "Source", "Next page", "Imprint")
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<div>Menu</div><main>Long text</main>", "Long text"),
+        ("<div>Menu</div><div role=main>Long text</div>", "Long text"),
+        ("<div>Long text</div><main>Find</main>", "Long text\n\nFind"),  # most of the page is outside
+    ],
+)
+def test_main_is_the_content_if_it_has_most_letters(page, expected, tmp_path):
+    assert shown(tmp_path / "a.html", page) == [(1, expected)]
+
+
+def test_a_passage_has_the_headings_above_it_and_the_id_of_the_nearest_element(tmp_path):
+    page = """<body><p>Begin
+<section id=writer><h1>Writer<a class=headerlink href=#writer>¶</a></h1>
+<p>One<h2 id=styles>Page<br>styles</h2>
+<p id=p>Two<h4><a name=margins></a>Margins</h4>
+<p>Three</section><h2>Next</h2>
+<p>Four"""
+    seen = passages_of(tmp_path / "a.html", page, limit=11)
+    assert [(each.text, each.heading, each.anchor) for each in seen] == [
+        ("Begin", "", ""),
+        ("Writer\n\nOne", "Writer", "writer"),
+        ("Page\nstyles", "Writer › Page", "styles"),
+        ("Two", "Writer › Page styles", "p"),
+        ("Margins", "Writer › Page styles › Margins", "margins"),
+        ("Three\n\nNext", "Writer › Page styles › Margins", "margins"),
+        ("Four", "Writer › Next", "margins"),
+    ]
+
+
 def test_most_letters_of_a_paragraph_tell_its_language(tmp_path):
     page = "<body lang=de><p>Das Wort <i lang=fr>mot</i> ist kurz.<p><span lang=fr>Tout en français</span>.<p>***<p>Ja."
     seen = passages_of(tmp_path / "a.html", page)

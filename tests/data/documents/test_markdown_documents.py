@@ -107,3 +107,16 @@ def test_shown_words_survive_on_their_lines_and_hidden_words_never_show(tmp_path
 
 def words_of(text):
     return re.findall(r"[vh]\d{6}", text)
+
+
+def test_a_passage_has_the_headings_above_it_and_no_code_is_a_heading(tmp_path):
+    above = "Begin\n\n# The [way](a.md) `home` {#way}\n\n```\n# no\n```\n\n"
+    page = f"{above}Map\n---\n\nOne\n\n### *Deep*\n\nTwo\n\n## Bus\n\nThree\n"
+    seen = passages_of(tmp_path / "a.md", page, limit=8)
+    assert {each.text: each.heading for each in seen if each.text.isalpha()} == {
+        "Begin": "",
+        "One": "The way home › Map",
+        "Two": "The way home › Map › Deep",
+        "Three": "The way home › Bus",
+    }
+    assert {each.anchor for each in seen} == {""}

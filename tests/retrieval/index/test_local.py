@@ -22,10 +22,13 @@ from helpers.indexes import (
     write_index,
 )
 from metasearch.data.documents.passage import Passage
+from metasearch.encoders.neutral import Projection
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index import writer
 from metasearch.retrieval.index.base import passage_keys
+from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.projection import to_arrays
 from metasearch.retrieval.index.writer import writing
 
 
@@ -163,16 +166,16 @@ def test_a_place_whose_passage_was_never_kept_is_refused(tmp_path):
 
 
 def test_arrays_of_the_vectors_come_back_and_stay(tmp_path):
-    centre, content = np.arange(DIMENSION, dtype=np.float64), made(5)
-    with writing(tmp_path, kind()) as store:
-        store.keep({"centre": centre})
-        store.upsert(content.vectors, content.passages, content.keys)
-        with pytest.raises(RunFolderError, match="has vectors already"):
-            store.keep({"centre": centre + 1})
-        store.finish(content.files())
-    assert (LocalStore.open(tmp_path).arrays["centre"] == centre).all()
-    with writing(tmp_path, kind()) as store:
-        assert (store.arrays["centre"] == centre).all()
+    content = made(5)
+    neutral = Projection(np.full(DIMENSION, 0.5), np.eye(DIMENSION)[:1], ("de", "el"))
+    for arrays, centre in ((to_arrays(neutral, {"de": 3, "el": 2}), 0.5), (None, 0.5), ({}, None)):
+        with writing(tmp_path, kind()) as store:
+            store.upsert(content.vectors, content.passages, content.keys)
+            store.finish(content.files(), arrays)
+        store = LocalStore.open(tmp_path)
+        assert (store.arrays["centre"] == centre).all() if centre else not store.arrays
+        expected = to_int8(neutral(to_int8(content.vectors).take(slice(None)))) if centre else to_int8(content.vectors)
+        np.testing.assert_array_equal(store.quantised.codes, expected.codes)
 
 
 def test_two_writers_exclude_each_other_and_readers_go_on(tmp_path):

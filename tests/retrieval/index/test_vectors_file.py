@@ -40,7 +40,7 @@ def test_the_file_has_the_vectors_of_the_index(store, tmp_path, monkeypatch):
     assert rows == [
         {
             "id": key.tobytes().hex(), "text": each.text, "language": each.language, "file": each.file,
-            "line": each.line, "places": places,
+            "heading": each.heading, "anchor": each.anchor, "line": each.line, "places": places,
             "fields": json.dumps(each.fields).replace(" ", "") if each.fields else None,
         }
         for key, (each, places) in zip(store.row_keys(), expected, strict=True)

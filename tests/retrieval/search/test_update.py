@@ -87,6 +87,36 @@ def test_an_update_encodes_new_texts_alone_and_drops_what_is_gone(docs):
     assert {language for language, *_ in found(docs, EN[0])} == {"de"}
 
 
+def test_a_page_is_compared_with_all_pages_whenever_it_comes(docs):
+    """An updated index is the same as a new one: also pages that did not change lose what most share by then."""
+
+    def write_pages(first, last):
+        for n in range(first, last):
+            page = f"<title>{n} | Acme</title><p>Menu<h2 id=h{n}>Part {n}</h2><p>Page {n}."
+            (docs / f"{n:02}.html").write_text(page, encoding="utf-8")
+
+    def same_as_new(name):
+        index(docs, name=name)
+        assert everything(docs) == everything(docs, name)
+        return {text for *_, text in found(docs, "Page 3.")}
+
+    write_pages(0, 9)
+    index(docs)
+    assert "3 | Acme\nMenu\n\nPart 3\n\nPage 3." in same_as_new("nine")
+    write_pages(9, 12)
+    assert (index(docs).changed, index(docs).encoded) == (0, 0)
+    assert "3\nPart 3\n\nPage 3." in same_as_new("twelve")
+    (hit,) = [hit for hit in searcher(docs).search(["3"], top_k=20)[0] if "Page 3." in hit.passage.text]
+    assert (hit.passage.heading, hit.passage.anchor) == ("Part 3", "h3")
+    for n in range(4, 12):
+        (docs / f"{n:02}.html").unlink()
+    index(docs)
+    assert "3 | Acme\nMenu\n\nPart 3\n\nPage 3." in same_as_new("four")
+    index(docs, name="whole", keep_repeated=True)
+    with pytest.raises(ConfigError, match="keep_repeated"):
+        index(docs, name="whole")
+
+
 def test_a_text_at_two_places_is_one_hit_that_counts_them(docs):
     write_rows("docs/more.en.jsonl", (EN[0], EN[0]))
     done = index(docs)

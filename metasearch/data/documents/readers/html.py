@@ -1,17 +1,17 @@
-"""HTML as displayed: without scripts, styles and hidden parts.
+"""HTML as displayed: without scripts, styles and hidden parts, and without a site's navigation and footers.
 
 A paragraph has the `lang` of most of its letters, so a foreign word does not split a sentence.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 
 from metasearch.data.documents.chunking import Settings
-from metasearch.data.documents.passage import Notes, Section
+from metasearch.data.documents.passage import HeadingMark, Notes, Section
 from metasearch.data.documents.readers.text import lines
 from metasearch.data.formats.blank import blank
 from metasearch.errors import DataError
@@ -37,6 +37,12 @@ _HIDDEN = _set(
 )
 """Elements without running text. `rt` is the reading of the characters before it, which would split their word."""
 _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.I)
+_FURNITURE_ROLES = _set("banner contentinfo navigation search")
+_FURNITURE_CLASSES = _set("headerlink navfooter navheader")
+"""Classes of navigation in pages of Sphinx, MkDocs and DocBook."""
+_SECTIONS = _set("article aside blockquote details figure main section td")
+"""Elements that a `footer` may belong to; without them it is the page's (HTML-AAM, 3.5)."""
+_HEADINGS = _set("h1 h2 h3 h4 h5 h6")
 _BLOCKS = _set(
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend main menu nav ol optgroup p pre search section "
@@ -71,10 +77,23 @@ class _Element(NamedTuple):
     language: str = ""
     shown: bool = True
     exact: bool = False
+    main: bool = False
 
 
 Piece = tuple[str, int]
 """Text and its line."""
+
+
+class _Paragraph(NamedTuple):
+    """A paragraph in one language, the line ends before it, and the headings and the anchor where it begins."""
+
+    language: str
+    letters: int
+    pieces: list[Piece]
+    gap: int
+    main: bool
+    heading: tuple[str, ...]
+    anchor: str
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
@@ -85,21 +104,45 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         size += len(line)
         if size > _MOST:
             raise DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
-    yield from html_sections("".join(parts), path, notes)
+    yield from html_sections("".join(parts), path, notes, settings.keep_repeated)
 
 
-def html_sections(source: str, path: Path, notes: Notes) -> Iterator[Section]:
-    """Yield the text sections of HTML read from a file."""
-    page = _Page(path, notes)
+def html_sections(source: str, path: Path, notes: Notes, whole: bool = True) -> Iterator[Section]:
+    """Yield the text sections of HTML read from a file, with navigation and footers if `whole`."""
+    page = _Page(path, notes, whole)
     page.feed(_prepare(source))
     page.close()
     page.end_paragraph(0)
-    for language, pieces in page.stretches:
-        marks, size = [], 0
-        for text, line in pieces:
-            marks.append((size, line))
-            size += len(text)
-        yield Section("".join(text for text, _ in pieces), language=language, title=page.title, marks=marks)
+    found = page.paragraphs if whole else _main_content(page.paragraphs)
+    for language, paragraphs in _stretches(found):
+        parts, marks, headings, size = [], [], list[HeadingMark](), 0
+        for number, each in enumerate(paragraphs):
+            pieces = [("\n" * each.gap, each.pieces[0][1])] * bool(number) + each.pieces
+            headings.append(HeadingMark(size + each.gap * bool(number), each.heading, each.anchor))
+            for text, line in pieces:
+                marks.append((size, line))
+                parts.append(text)
+                size += len(text)
+        yield Section("".join(parts), language=language, title=page.title, marks=marks, headings=headings)
+
+
+def _main_content(paragraphs: Sequence[_Paragraph]) -> Sequence[_Paragraph]:
+    """Return the paragraphs in `main` if they have most letters, else all."""
+    inside = [each for each in paragraphs if each.main]
+    most = 2 * sum(each.letters for each in inside) > sum(each.letters for each in paragraphs)
+    return inside if most else paragraphs
+
+
+def _stretches(paragraphs: Sequence[_Paragraph]) -> list[tuple[str, list[_Paragraph]]]:
+    """Return successive paragraphs in one language together."""
+    found: list[tuple[str, list[_Paragraph]]] = []
+    for each in paragraphs:
+        # Marks without a letter, such as a row of stars, are in the language of the text before.
+        if found and (found[-1][0] == each.language or not each.letters):
+            found[-1][1].append(each)
+        else:
+            found.append((each.language, [each]))
+    return found
 
 
 def _prepare(source: str) -> str:
@@ -122,16 +165,22 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None]) -> bool:
 
 
 class _Page(HTMLParser):
-    """Collects a page's paragraphs, in stretches of one language."""
+    """Collects a page's paragraphs."""
 
-    def __init__(self, path: Path, notes: Notes) -> None:
+    def __init__(self, path: Path, notes: Notes, whole: bool) -> None:
         super().__init__()
-        self._path, self._notes = path, notes
+        self._path, self._notes, self._whole = path, notes, whole
         self._languages: dict[str, str] = {}
         """Value of a `lang` attribute → language tag, empty if it is not valid."""
         self._unclosed_tags = 0
         self.title = ""
-        self.stretches: list[tuple[str, list[Piece]]] = []
+        self.paragraphs: list[_Paragraph] = []
+        self._headings: list[tuple[int, str]] = []
+        """Level and text of the headings above the current place."""
+        self._level = 0
+        """Level of the heading that is open, 0 without one."""
+        self._anchor = self._first_anchor = ""
+        self._main = False
         self._open = [_Element()]
         self._count = Counter[str]()
         self._pieces: list[Piece] = []
@@ -158,11 +207,28 @@ class _Page(HTMLParser):
         shown = around.shown and not _is_hidden(tag, attributes)
         if shown:
             self._separate(tag)
+            shown = self._whole or not self._is_furniture(tag, attributes)
+        if shown:
+            self._anchor = attributes.get("id") or (attributes.get("name") if tag == "a" else "") or self._anchor
+            if tag in _HEADINGS:
+                self._level = int(tag[1])
+                self._headings = [each for each in self._headings if each[0] < self._level]
         if tag not in _VOID:
             written = attributes.get("lang", attributes.get("xml:lang"))
             language = around.language if written is None else self._read_language(written)
-            self._open.append(_Element(tag, language, shown, around.exact or tag in _EXACT))
+            main = around.main or tag == "main" or attributes.get("role") == "main"
+            self._open.append(_Element(tag, language, shown, around.exact or tag in _EXACT, main))
             self._count[tag] += 1
+
+    def _is_furniture(self, tag: str, attributes: Mapping[str, str | None]) -> bool:
+        """Return whether an element is a site's navigation, search or footer rather than content."""
+        if tag == "nav" or (attributes.get("role") or "") in _FURNITURE_ROLES:
+            return True
+        if tag == "footer":
+            return not any(self._count[each] for each in _SECTIONS)
+        if tag == "aside":  # elsewhere it may be a note
+            return self._open[-1].tag in ("", "html", "body")
+        return not _FURNITURE_CLASSES.isdisjoint((attributes.get("class") or "").split())
 
     def handle_endtag(self, tag: str) -> None:
         if not self._count[tag]:
@@ -174,6 +240,8 @@ class _Page(HTMLParser):
             ended = self._open[-1].tag
             if self._open[-1].shown:
                 self._separate(ended)
+                if ended in _HEADINGS:
+                    self._level = 0
             self._open.pop()
             self._count[ended] -= 1
 
@@ -203,14 +271,19 @@ class _Page(HTMLParser):
                 pieces.pop()
             pieces[-1] = pieces[-1][0].rstrip(), pieces[-1][1]
             language, count = letters.most_common(1)[0]
-            before = self.stretches[-1] if self.stretches else None
-            # Marks without a letter, such as a row of stars, are in the language of the text before.
-            if before and (before[0] == language or not count):
-                before[1].extend([("\n" * self._gap, before[1][-1][1]), *pieces])
-            else:
-                self.stretches.append((language, pieces))
+            if self._level:
+                self._add_heading(" ".join("".join(text for text, _ in pieces).split()))
+            heading = tuple(text for _, text in self._headings)
+            main = self._main
+            self.paragraphs.append(_Paragraph(language, count, pieces, self._gap, main, heading, self._first_anchor))
             self._gap = 0
         self._gap = max(self._gap, gap)
+
+    def _add_heading(self, text: str) -> None:
+        """Add a heading to the path, or a further line to the heading that is open."""
+        if self._headings and self._headings[-1][0] == self._level:
+            text = f"{self._headings.pop()[1]} {text}"
+        self._headings.append((self._level, text))
 
     def _separate(self, tag: str) -> None:
         """Begin another paragraph, line or word where an element begins or ends."""
@@ -230,6 +303,8 @@ class _Page(HTMLParser):
         if begins and not (here.exact and text.strip()):
             text = text.lstrip(" \n")
         if text:
+            if not self._pieces:
+                self._first_anchor, self._main = self._anchor, here.main
             self._pieces.append((text, line))
             self._letters[here.language] += sum(map(str.isalnum, text))
 

@@ -7,13 +7,14 @@ Text that a rendered page hides is removed: front matter, comments, scripts, sty
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 
 from metasearch.data.documents.chunking import Settings, end_of_block
 from metasearch.data.documents.front_matter import read_front_matter
-from metasearch.data.documents.passage import Notes, Section
+from metasearch.data.documents.passage import HeadingMark, Notes, Section
 from metasearch.data.documents.readers.html import ENDLESS_COMMENT
 from metasearch.data.documents.readers.text import lines
 
@@ -33,6 +34,12 @@ _HIDDEN = re.compile(
 _ENDS = {"comment": "-->", "cdata": r"\]\]>", "declared": ">", "told": r"\?>"}
 _DATA_ENDS = {"<": "(?=>)", '"': '(?=")', "'": "(?=')"}
 
+_HEADING = re.compile(r"^ {0,3}(?:#|=+[ \t]*$|-+[ \t]*$)", re.M)
+_ATTRIBUTES = re.compile(r"\s*\{[#.:][^}]*\}\s*$")
+"""Attributes of a heading, such as `{#margins}`."""
+_MARKS = re.compile(r"!?\[(?P<text>[^\]]*)\]\([^)]*\)|[*`]|<[^>]+>")
+"""Marks of Markdown and HTML in a heading, apart from the text of a link."""
+
 Span = tuple[int, int]
 
 
@@ -45,10 +52,12 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
             break
     matter = read_front_matter(first, path, notes)
     line = 1 + first.count("\n", 0, matter.length)
+    above: list[tuple[int, str]] = []
     for text in _blocks(first[matter.length :], source):
         spans = sorted(_hidden(text)) if _SUSPECT.search(text) else []
         shown, marks = _visible(text, spans, line) if spans else (text, None)
-        yield Section(shown, line, matter.language, matter.title, marks, markdown=True)
+        headings = _headings(shown, above)
+        yield Section(shown, line, matter.language, matter.title, marks, markdown=True, headings=headings)
         closed = text.rfind("-->")
         for start, _ in spans:
             if start > closed and text.startswith("<!--", start):
@@ -62,6 +71,24 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
+
+
+def _headings(text: str, above: list[tuple[int, str]]) -> list[HeadingMark]:
+    """Return the headings in a text; `above` has level and text of those before it, and then of those before its end.
+
+    A link or emphasis in a heading is its text alone.
+    """
+    found = [HeadingMark(0, tuple(each for _, each in above))]
+    if not _HEADING.search(text):
+        return found
+    tokens, starts = _parser().parse(text), [0, *(match.end() for match in re.finditer("\n", text))]
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open" and not opening.level and opening.map:
+            level, written = int(opening.tag[1]), _ATTRIBUTES.sub("", inline.content)
+            above[:] = [each for each in above if each[0] < level]
+            above.append((level, " ".join(_MARKS.sub(r"\g<text>", written).split())))
+            found.append(HeadingMark(starts[opening.map[0]], tuple(each for _, each in above)))
+    return found
 
 
 def _blocks(text: str, source: Iterator[str]) -> Iterator[str]:

@@ -19,6 +19,8 @@ from metasearch.data.formats.text_files import opened, suffix_of
 from metasearch.errors import DataError
 
 NO_TEXT = "pages without text, which may be scanned"
+_ID = re.compile(r' id="[^"]*"')
+"""A bookmark, to which no link leads from outside."""
 _BLOCK = re.compile(r"</(?:p|h[1-6]|li|tr)>")
 _NOT_READ = re.compile(r"element was ignored: (?:\w+:|\{.*\})(ruby|oMath\w*|dir|bdo|altChunk|customXml)$")
 """A message of mammoth about an element with text: others have none."""
@@ -106,4 +108,4 @@ def _read_docx(content: io.BytesIO, path: Path, notes: Notes) -> Iterator[Sectio
     for message in found.messages:
         if element := _NOT_READ.search(message.message):
             notes.add("not read", f"{path}: text in elements '{element[1]}'")
-    return html_sections(_BLOCK.sub(r"\g<0>\n", found.value), path, notes)
+    return html_sections(_BLOCK.sub(r"\g<0>\n", _ID.sub("", found.value)), path, notes)

@@ -135,12 +135,14 @@
     const tags = hit.languages.map((tag) => element("abbr", { class: `tag s${slotOf(tag)}`, title: named(tag) }, tag));
     const score = element("span", { class: "score" }, hit.score.toFixed(3));
     const rank = element("span", { class: "rank" }, `${i + 1}.`);
-    const file = element("span", { class: "file", dir: "auto" }, `${hit.file}:${hit.line}`);
+    const place = hit.anchor ? `${hit.file}#${hit.anchor}` : `${hit.file}:${hit.line}`;
+    const file = element("span", { class: "file", dir: "auto" }, place);
     const spoken = hit.language === "und" ? {} : { lang: hit.language };
     return element(
       "li",
       { tabindex: i ? "-1" : "0" },
       element("p", { class: "where" }, rank, ...tags, score, file),
+      ...(hit.heading ? [element("p", { class: "heading", dir: "auto", ...spoken }, hit.heading)] : []),
       element("p", { class: "passage", dir: "auto", ...spoken }, hit.text),
     );
   };

@@ -1,0 +1,41 @@
+"""e5-lite: multilingual-e5-small with the words of 29 languages, in 25 MB; comes with metasearch.
+
+Made by `benchmarks/e5_lite`; the model card in `e5_lite_model/README.md` says of what and how good it is. All twelve
+layers are those of `e5`, so it is as slow; characters of other scripts are unknown. The file, of the form of `e5`'s, is
+unpacked once, into float32, and kept in the user's cache.
+"""
+
+import hashlib
+from functools import partial
+from pathlib import Path
+
+from metasearch.config.roles import MaxLength
+from metasearch.encoders.builtin.e5 import unpack
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.packaged import open_packaged
+from metasearch.errors import EncoderError
+from metasearch.io import cached
+
+FOLDER = Path(__file__).parent / "e5_lite_model"
+FILE = "e5-lite.bin"
+SHA256 = "4b08774fba556821326e0062410998dced1b0a026970511cfc3a76b41cc641a5"
+
+_CACHED = f"e5-lite-{SHA256[:8]}-1"
+"""Folder in the cache. Its last number counts the ways in which the file was unpacked."""
+
+
+def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
+    """Return the encoder, the same for every seed; `EncoderError` where its file or its cache is not in order."""
+    return open_packaged("e5-lite", cached(_CACHED, partial(_unpack, FOLDER / FILE)), max_length)
+
+
+def _unpack(source: Path, folder: Path) -> None:
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise EncoderError(
+            f"encoder 'e5-lite': {source}: {error.strerror or error}; install this package again"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != SHA256:
+        raise EncoderError(f"encoder 'e5-lite': {source} is damaged; install this package again")
+    unpack(data, folder)
