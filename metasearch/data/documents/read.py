@@ -295,7 +295,7 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
             yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
     if not count:
         notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1
-    notes.close(source.file)
+    notes.close(source.path.as_posix())
 
 
 def _language(section: Section, text: str, source: Source, settings: Settings, notes: Notes) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 from metasearch.config import registry
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.base import CopyResult, Store, Words
-from metasearch.retrieval.index.database import exists
+from metasearch.retrieval.index.database import INNER, exists
 from metasearch.retrieval.index.local import LocalStore
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def open_store(index: str | Path) -> Store:
     if is_address(index):
         return database(str(index)).open(str(index))
     folder = Path(index)
-    if not exists(folder) and exists(folder / "index"):
-        log.info("%s: searching its index, %s", folder, folder / "index")
-        folder /= "index"
+    if not exists(folder) and exists(folder / INNER):
+        log.info("%s: its index is %s", folder, folder / INNER)
+        folder /= INNER
     return LocalStore.open(folder)

@@ -33,7 +33,18 @@ from metasearch.retrieval.index.base import (
     find_sorted,
     key_words,
 )
-from metasearch.retrieval.index.database import ARRAYS, FILE, FORMAT, PROJECTED, ROW, SCHEMA, Block, Database, exists
+from metasearch.retrieval.index.database import (
+    ARRAYS,
+    FILE,
+    FORMAT,
+    INNER,
+    PROJECTED,
+    ROW,
+    SCHEMA,
+    Block,
+    Database,
+    exists,
+)
 from metasearch.retrieval.index.exact_search import Quantised, to_int8
 from metasearch.retrieval.index.local import LocalStore
 
@@ -57,7 +68,8 @@ def writing(folder: Path, kind: Kind) -> Iterator["IndexWriter"]:
         ConfigError: it was made with other settings.
     """
     if not exists(folder) and taken(folder, FILE):
-        raise RunFolderError(f"{folder} exists and is no index; choose another folder with -o")
+        its = f". Its index is {folder / INNER}" if exists(folder / INNER) else ""
+        raise RunFolderError(f"{folder} exists and is no index; choose another folder with -o{its}")
     with held(folder, f"{folder}: another process writes this index; wait for it to end"):
         database = Database(folder, write=True)
         try:

@@ -74,6 +74,7 @@ def choose_root(
     if before.is_dir():
         wider = Path(os.path.commonpath([before, common]))
         store.rename(lambda name: (before / name).relative_to(wider).as_posix())
+        log.info("%s: paths of documents are relative to %s, before to %s", store.folder, wider, before)
         return Root(wider, named)
     return Root(
         _moved(store, before, common, [Root(None, named).absolute(each.path) for each in documents], drop), named
@@ -127,7 +128,7 @@ def _moved(store: IndexWriter, before: Path, common: Path, documents: Sequence[P
     """Return the root of documents that have moved: the deepest folder below which one has a known name."""
     for root in (common, *common.parents):
         if any(each.relative_to(root).as_posix() in store.files for each in documents):
-            log.info("%s: its documents moved from %s to %s", store.folder, before, root)
+            log.warning("%s: its documents moved from %s to %s", store.folder, before, root)
             return root
     if not drop:
         raise ConfigError(

@@ -357,10 +357,10 @@ def new_passages(found: Plan, settings: Settings) -> Iterator[Passage]:
 def _require_named(store: IndexWriter, root: Root, documents: Sequence[Source], named: Set[str]) -> None:
     others = [name for name in store.files if name not in named]
     if forgotten := [name for name in others if _has_content(root.place(name))]:
-        moved = "" if root.folder is None else ", or --root with their folder if they moved"
         raise ConfigError(
             f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as "
-            f"'{shown(root.place(forgotten[0]))}': name them too, or pass --prune to remove them{moved}"
+            f"'{shown(root.place(forgotten[0]))}': name them too, or pass --prune to remove them, or --root with their "
+            "folder if they moved"
         )
     # Names as they were given: from another folder, documents that are there seem to be gone.
     as_given = root.folder is None and not any(Path(name).is_absolute() for name in others)
