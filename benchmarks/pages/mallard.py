@@ -56,7 +56,7 @@ def read_help(root: Path, guide: str, language: str) -> dict[str, Page]:
 
 
 def read_page(mallard: str, rendered: str, language: str) -> Page:
-    """Return a page from its source and its HTML; paragraphs about the page itself, such as its authors, are no text."""
+    """Return a page from its source and its HTML; what is said about the page, such as its authors, is no text."""
     top = ET.fromstring(mallard)
     for info in top.findall(f"{_NS}info"):
         top.remove(info)
