@@ -17,6 +17,8 @@ from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.retrieval import average_precision
 
 TOP = 20
+_ABSENT = np.float32(-4)
+"""Score of a document that is taken away: below all others, also after balancing, where a language has no other."""
 Scores = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 Names = NDArray[np.str_]
@@ -76,7 +78,7 @@ def read_queries(path: Path, count: int | None = None) -> list[Query]:
 
 
 def pool_of(queries: Sequence[Query]) -> Pool:
-    """Return the pool in which each query's page is a document in each of its languages, in the order of the queries."""
+    """Return the pool in which the documents are the pages that queries ask for, in their order."""
     pages = np.array([query.page for query in queries])
     languages = np.array([query.language for query in queries])
     return Pool([query.text for query in queries], languages, pages, languages, pages[:, None] == pages[None, :])
@@ -84,7 +86,7 @@ def pool_of(queries: Sequence[Query]) -> Pool:
 
 def pool_of_task(data: RetrievalData) -> Pool:
     """Return the questions and candidates of a retrieval task."""
-    place = {question.id: [] for question in data.questions}
+    place: dict[str, list[int]] = {question.id: [] for question in data.questions}
     for number, question in enumerate(data.questions):
         place[question.id].append(number)
     relevant = np.zeros((len(data.questions), len(data.candidates)), bool)
@@ -120,7 +122,7 @@ def measure(scores: Scores, pool: Pool, balanced: bool) -> dict[str, Values]:
     for name, language in (("own", own), ("other", other)):
         target = pool.relevant & language
         values[f"{name} first"] = _reciprocal(order, target)
-        alone = np.where(pool.relevant & ~language, np.float32(-np.inf), scores)
+        alone = np.where(pool.relevant & ~language, _ABSENT, scores)
         lonely = np.argsort(-(_balanced(alone, pool) if balanced else alone), axis=1, kind="stable")
         values[f"{name} alone"] = _reciprocal(lonely, target)
     return values
