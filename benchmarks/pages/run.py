@@ -90,6 +90,13 @@ def rows_of_pages(queries: Sequence[Query], folder: Path, system: str, unit: str
                 yield row_of(scores, pool, system, projection=False, balanced=False)
             return
         encoded = systems.by_page(system, texts, pool.languages, pool.texts, output / "vectors")
+    elif system == systems.DEFAULT:
+        searcher = systems.search_index(files, output / system, None)
+        scores = systems.search(searcher, files, pool.texts)
+        row = row_of(scores, pool, system, projection=False, balanced=False)
+        known = {name: row["values"][name] for name in (MAP, "own", "own first")}
+        yield {**row, "values": known, "encoder": searcher.encoder.name}
+        return
     elif system == systems.USE:
         searcher = systems.search_index(files, output / CUTTER, CUTTER)
         encoded = systems.recoded(searcher, files, pool.texts, output / "vectors")

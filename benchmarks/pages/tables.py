@@ -13,7 +13,7 @@ SETS = {
     "debian-faq": "Debian FAQ",
     "lareqa-sentences": "LAReQA, sentences",
 }
-_SYSTEMS = ("bm25", "mini", "mini-e5", "e5", "muse")
+_SYSTEMS = ("default", "bm25", "mini", "mini-e5", "e5", "muse")
 
 
 def line_of(row: Row) -> tuple[object, ...]:
@@ -86,6 +86,8 @@ def _score(row: Row) -> str:
 
 
 def _name(row: Row) -> str:
+    if row["system"] == "default":
+        return f"no option (`{row['encoder']}`)"
     added = [name for name in ("projection", "balanced") if row[name]]
     return " + ".join([f"`{row['system']}`" if row["system"] != "bm25" else "BM25", *added])
 
