@@ -8,7 +8,7 @@ A query is a page's title in one of its languages; the page is right in each lan
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -64,7 +64,7 @@ def main(
     click.echo(main_table(read_rows(ROWS)))
 
 
-def keep(rows: Iterator[Row], facts: Row) -> None:
+def keep(rows: Iterable[Row], facts: Row) -> None:
     """Append rows as they are made."""
     for row in rows:
         append_rows(ROWS, [{**facts, **row, **provenance()}])

@@ -55,7 +55,7 @@ def languages_table(rows: Sequence[Row], name: str = "gnome60", unit: str = "pas
 
 
 def balance_table(rows: Sequence[Row]) -> str:
-    """Return what balanced scores change, for answers in many languages and in one, with 95 % intervals by page."""
+    """Return plain scores and what balancing adds, for answers in many languages and in one, with 95 % intervals."""
     kept = [
         row
         for unit in ("passage", "candidate")
@@ -71,14 +71,15 @@ def balance_table(rows: Sequence[Row]) -> str:
     }
     lines = []
     for row in kept:
-        cells = [_gain(row["gains"][name]) for name in names]
+        cells = [_change(row["values"][name], row["gains"][name]) for name in names]
         lines.append([SETS[row["set"]], _name({**row, "balanced": False}), *cells])
     return markdown(["set", "system", *names.values()], lines, left=2)
 
 
-def _gain(values: Sequence[float]) -> str:
-    mean, *ends = (100 * value for value in values)
-    return f"{mean:+.1f} [{', '.join(f'{end:+.1f}' for end in ends)}]"
+def _change(after: Sequence[float], gain: Sequence[float]) -> str:
+    """Return the value before and the gain with its interval; the interval is a point where no query changes."""
+    mean, *ends = (100 * value for value in gain)
+    return f"{100 * after[0] - mean:.1f} {mean:+.1f} [{', '.join(f'{end:+.1f}' for end in ends)}]"
 
 
 def _score(row: Row) -> str:

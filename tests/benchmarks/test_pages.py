@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.pages import tune
 from benchmarks.pages.mallard import read_page
 from benchmarks.pages.manuals import sections
 from benchmarks.pages.page import Page, sample, translated
@@ -124,3 +125,13 @@ def test_some_pages_are_drawn_whatever_their_order(tmp_path):
         drawn.append(read_queries(tmp_path / "set.jsonl", 4))
     assert len(drawn[0]) == 4 * 2
     assert set(drawn[0]) == set(drawn[1])
+
+
+def test_labels_are_titles_in_two_languages_of_pages_that_are_not_searched():
+    known = [Query(page, tag, f"{page} {tag}") for page in "abcdef" for tag in ("de", "en", "fr")]
+    known += [Query("g", "de", "g de")]
+    drawn = tune.draw(known, {"a", "b"}, count=6, seed=0)
+    pages = {query.page for query in drawn}
+    assert pages < {"c", "d", "e", "f"}
+    assert sorted(drawn) == sorted(query for query in known if query.page in pages and query.language != "fr")
+    assert len(drawn) == 6
