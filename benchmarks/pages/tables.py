@@ -23,7 +23,9 @@ def line_of(row: Row) -> tuple[object, ...]:
 
 def rows_in_order(rows: Sequence[Row], unit: str, names: Sequence[str] = tuple(SETS)) -> list[Row]:
     """Return the latest rows of some sets, by set and system."""
-    found = [row for row in latest_rows(rows, line_of) if row["set"] in names and (row["unit"] == unit)]
+    latest = [row for row in latest_rows(rows, line_of) if row["set"] in names]
+    # BM25 reads whole pages in both tables.
+    found = [row for row in latest if row["unit"] == unit or row["system"] == "bm25"]
 
     def place(row: Row) -> tuple[object, ...]:
         return list(SETS).index(row["set"]), _place(row["system"]), row["projection"], row["balanced"]
