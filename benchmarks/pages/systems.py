@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 import metasearch as ms
 from benchmarks.pages.pool import Names, Query, Scores
-from metasearch.config.postprocessing import LEAST
+from metasearch.config.projection import LEAST
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.read import read
 from metasearch.encoders.neutral import estimate
 from metasearch.errors import EncoderError
-from metasearch.retrieval.search.passages import SAMPLE
+from metasearch.retrieval.search.neutral import SAMPLE
 from metasearch.retrieval.search.searcher import Searcher
 
 USE = "muse"
@@ -67,8 +67,8 @@ def files_of(folder: Path, queries: Sequence[Query]) -> list[Path]:
 
 
 def search_index(files: Sequence[Path], index: Path, encoder: str | None) -> Searcher:
-    """Return a searcher for an index of files, which is made unless it is there."""
-    ms.index_documents(files, index, encoder)
+    """Return a searcher for an index of files, made unless it is there; that of a named encoder has no projection."""
+    ms.index_documents(files, index, encoder, {"neutral": False} if encoder else None)
     return ms.open_searcher(index)
 
 
@@ -86,22 +86,13 @@ def by_passage(searcher: Searcher, files: Sequence[Path], queries: Sequence[str]
 
 
 def search(searcher: Searcher, files: Sequence[Path], queries: Sequence[str], top: int = 20) -> Scores:
-    """Return the scores of the pages that a search finds, `(Q, documents)`, each once; -1 for all others.
-
-    A page has several passages among the hits, so that more are read until `top` pages are found.
-    """
+    """Return the reciprocal ranks of the pages that a search finds, `(Q, documents)`; -1 for all others."""
     place = {path.as_posix(): number for number, path in enumerate(files)}
     scores = np.full((len(queries), len(files)), -1, np.float32)
-    open_queries, hits = list(range(len(queries))), 5 * top
-    while open_queries:
-        results = searcher.search([queries[i] for i in open_queries], top_k=hits)
-        for number, found in zip(open_queries, results, strict=True):
-            for rank, hit in enumerate(found):
-                column = place[hit.passage.file]
-                scores[number, column] = max(scores[number, column], 1 / (1 + rank))
-        hits *= 2
-        few = min(top, len(files))
-        open_queries = [i for i in open_queries if (scores[i] > 0).sum() < few and hits <= 4 * len(searcher.store)]
+    for number, found in enumerate(searcher.search(queries, top_k=top)):
+        for rank, hit in enumerate(found):
+            column = place[hit.passage.file]
+            scores[number, column] = max(scores[number, column], 1 / (1 + rank))
     return scores
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from helpers.e5_texts import UNK, embedded
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import e5, e5_lite
 from metasearch.errors import EncoderError
 
