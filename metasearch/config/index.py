@@ -139,10 +139,6 @@ class IndexSettings(Settings):
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
 
 
-BALANCED_BY_DEFAULT = False
-"""Whether a search balances scores if it is not told."""
-
-
 class RankingSettings(Settings):
     """How passages are ranked; None is as the index says, or else `RANKED_BY_DEFAULT`."""
 
@@ -151,7 +147,7 @@ class RankingSettings(Settings):
     expand: bool | None = None
     """Average passages with neighbours in other languages, for translated documents."""
     balance: bool | None = None
-    """Normalise scores per language, for answers in several languages."""
+    """Normalise scores per language, for answers in several languages; by default where most pages are translated."""
     by: Annotated[Literal["page", "passage"] | None, Flag(metavar="page|passage")] = None
     """Give a page one hit as long as there are other pages, or rank all passages alike; by default page."""
 
@@ -167,7 +163,7 @@ class RankingSettings(Settings):
         return flags + ["--by passage"] * (self.by == "passage")
 
 
-RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=BALANCED_BY_DEFAULT, by="page")
+RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=False, by="page")
 
 
 RERANK_TOP = 100

@@ -38,7 +38,7 @@ from metasearch.pipelines.run import ENCODER, Run, require_disk_space, stopped
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan
-from metasearch.pipelines.tune.report import RANKINGS, build_card, build_report
+from metasearch.pipelines.tune.report import PLAIN, RANKINGS, build_card, build_report
 from metasearch.pipelines.tune.steps import Step, list_steps
 from metasearch.pipelines.tune.table import Table, results_path
 from metasearch.pipelines.tune.training import ALIGNMENT, cost
@@ -128,7 +128,7 @@ class TuneRun(Run[TuneConfig]):
             asked = {**self._index.model_dump(exclude_defaults=True), "neutral": False}
             trust = config.encoder.trust_remote_code
             to, how = files.path / "index", (str(files.model), asked, config.device, trust)
-            ranking = RANKINGS.get(choice.kept.pool, {}) if choice else {}
+            ranking = {**PLAIN, **RANKINGS.get(choice.kept.pool, {})} if choice else {}
             index_documents(config.documents, to, *how, callback=callback, ranking=ranking)
         self._report(choice, encoder)
 

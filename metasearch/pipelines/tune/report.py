@@ -14,6 +14,7 @@ from metasearch.version import __version__
 
 RANKINGS: Mapping[str, Mapping[str, bool]] = {BALANCED: {"balance": True}, EXPANDED: {"expand": True}}
 """Pool → the setting of an index that is searched in the same way."""
+PLAIN: Mapping[str, bool] = {"balance": False, "expand": False}
 _EXPLAINED = (
     "Each line adds something to the base encoder, the simplest first. Scores and differences are means over the "
     "questions of all held-out folds. The 95 % intervals are over groups of questions that are held out together: "

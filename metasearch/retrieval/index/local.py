@@ -163,7 +163,7 @@ class LocalStore(Store):
     @property
     def ranking(self) -> dict[str, Any]:
         """How the index is to be searched, as keys of `RankingSettings`."""
-        return dict(self.state.get("ranking", {}))
+        return {"balance": bool(self.state.get("translated")), **self.state.get("ranking", {})}
 
     @property
     def root(self) -> Path | None:

@@ -14,10 +14,19 @@ import numpy as np
 from metasearch.config.index import ALWAYS, IndexSettings
 from metasearch.config.languages import is_known
 from metasearch.data.documents.chunking import Settings
-from metasearch.data.documents.languages import disagreements
+from metasearch.data.documents.languages import are_translated, disagreements
 from metasearch.data.documents.pages import Pages, repeated
 from metasearch.data.documents.passage import Notes, Passage, Problem
-from metasearch.data.documents.read import NO_CONTENT, Source, add_page, describe_repeated, list_some, passages, sources
+from metasearch.data.documents.read import (
+    NO_CONTENT,
+    Source,
+    add_page,
+    describe_repeated,
+    is_page,
+    list_some,
+    passages,
+    sources,
+)
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
@@ -113,7 +122,8 @@ def update(
         arrays = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
         ranked = {} if ranking is None else {"ranking": dict(ranking)}
         rooted = {} if where.folder is None else root_facts(where.folder, folder)
-        store.state = {**store.state, **encoder_facts(kind.encoder, folder), **ranked, **rooted}
+        translated = {"translated": _are_translated(found, store)}
+        store.state = {**store.state, **encoder_facts(kind.encoder, folder), **ranked, **rooted, **translated}
         done = store.finish(found.files, arrays, unknown)
         assert done.quantised  # caches what goes through a projection
         passages, languages, neutral = done.places, done.languages, languages_of(done.arrays)
@@ -132,6 +142,15 @@ def update(
         skipped_rows=found.rows,
         neutral=neutral,
     )
+
+
+def _are_translated(found: "Plan", store: IndexWriter) -> bool:
+    """Return whether most pages are in several languages, which a line says if they were not before."""
+    pages = {each.file.path: each.file.language for each in found.files if len(each.keys) and is_page(each.file.path)}
+    translated = are_translated(pages)
+    if translated and not store.state.get("translated"):
+        log.info("most pages are in several languages, so searches balance scores; --no-balance turns that off")
+    return translated
 
 
 def _unknown(store: IndexWriter, encoder: Encoder, found: "Plan") -> dict[str, str]:

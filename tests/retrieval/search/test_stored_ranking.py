@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from metasearch.data.documents.languages import are_translated
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index import expansion
 from metasearch.retrieval.index.base import SearchError
@@ -104,3 +105,52 @@ def test_a_tuning_that_moves_finds_the_encoder_beside_its_index(made):
     assert len(open_searcher("moved", "cpu").search(["key"])[0]) == 4
     assert index_documents(["rows.jsonl"], Path("moved/index"), device="cpu").encoded == 0
     assert open_searcher("moved", "cpu").store.kind.encoder == str((Path("moved") / "model").resolve())
+
+
+def site(folder, tags, name="{tag}/{number}.html"):
+    """Write two pages in each of some languages."""
+    for tag in tags:
+        for number in range(2):
+            path = folder / name.format(tag=tag, number=number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"<p>Page {number} in {tag}, of {tag} and nothing else.", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["{tag}/{number}.html", "{number}.{tag}.md", "a/{tag}/b/{number}.txt"])
+def test_scores_are_balanced_where_most_pages_are_in_several_languages(name, tmp_path, caplog):
+    """Of six pages four are translated, then of ten, so that it is under a half with one more."""
+    folder = site(tmp_path / "site", ["de", "el"], name)
+    index_documents([site(folder, ["en"], "{tag}-only-{number}.html")], tmp_path / "i", "tiny", device="cpu")
+    said = [each for each in caplog.messages if "balance" in each]
+    assert said == ["most pages are in several languages, so searches balance scores; --no-balance turns that off"]
+    assert open_searcher(tmp_path / "i", "cpu").ranking.balance is True
+    for number in range(3):
+        (folder / f"more{number}.html").write_text(f"<p>Further page {number}", encoding="utf-8")
+    caplog.clear()
+    index_documents([folder], tmp_path / "i", device="cpu")
+    assert open_searcher(tmp_path / "i", "cpu").ranking.balance is False
+    assert not any("balance" in each for each in caplog.messages)
+
+
+def test_what_is_asked_goes_before_what_the_pages_suggest(tmp_path):
+    folder = site(tmp_path / "site", ["de", "el"])
+    index_documents([folder], tmp_path / "i", "tiny", device="cpu", ranking={"balance": False})
+    assert open_searcher(tmp_path / "i", "cpu").ranking.balance is False
+
+
+@pytest.mark.parametrize(
+    ("pages", "translated"),
+    [
+        ({"de/a.html": "de", "el/a.html": "el"}, True),
+        ({"de/a.html": "de", "el/b.html": "el"}, False),
+        # One language twice is no translation, and a page without a language in its name may be one.
+        ({"de/a.html": "de", "de-AT/a.html": "de"}, False),
+        ({"a.md": "", "a.de.md": "de"}, True),
+        ({"a.md": "", "a.de.md": "de", "b.md": "", "c.md": ""}, True),
+        ({"a.md": "", "a.de.md": "de", "b.md": "", "c.md": "", "d.md": ""}, False),
+        ({}, False),
+    ],
+)
+def test_half_of_the_pages_are_translated(pages, translated):
+    assert are_translated(pages) is translated
