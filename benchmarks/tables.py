@@ -15,6 +15,7 @@ import click
 
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
+from benchmarks.pages import tables as pages
 from benchmarks.paper import alignment_tables as alignment
 from benchmarks.paper import expansion, labels, rivals, study_tables, tune
 from benchmarks.paper.ablation_tables import ablation_table
@@ -190,6 +191,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "ablation-mini": lambda: ablation_table(taught_by("mini"), "mini"),
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
+    "pages": lambda: pages.main_table(rows_of("pages")),
+    "pages-whole": lambda: pages.main_table(rows_of("pages"), "page"),
+    "pages-languages": lambda: pages.languages_table(rows_of("pages")),
+    "pages-balance": lambda: pages.balance_table(rows_of("pages")),
     "index-speed": lambda: index.table(rows_of("index")),
     "short-index-speed": lambda: short(index.table(rows_of("index")), "", "now", left=1),
     "short-serving": lambda: serving_table(rows_of("serving"), ("now",)),
@@ -238,6 +243,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "short-ablation-mini": lambda: short(
         ablation_table(taught_by("mini"), "mini"),
         "arm", "description, baseline", "Δ STS 2017", "Δ Tatoeba", rows=SMALL,
+    ),
+    "short-pages-balance": lambda: short(
+        pages.balance_table(rows_of("pages")), "set", "system", "all", "own", "another",
     ),
     "short-export-scores": lambda: short(
         only(score_table(rows_of("exports")), task=[LAREQA]), "encoder", "form", "map@20 before", "after",

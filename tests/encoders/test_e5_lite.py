@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from helpers.e5_texts import UNK, embedded
-from metasearch.config.recipe import MaxLength
+from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import e5, e5_lite
 from metasearch.errors import EncoderError
 
@@ -61,7 +61,7 @@ def test_a_file_that_is_not_the_right_one_is_not_opened(tmp_path, monkeypatch, d
     monkeypatch.setattr(e5_lite, "FOLDER", tmp_path)
     if damage == "changed":
         (tmp_path / e5_lite.FILE).write_bytes(b"E5S1")
-    with pytest.raises(EncoderError, match=r"^encoder 'e5-lite': .*install metasearch anew$"):
+    with pytest.raises(EncoderError, match=r"^encoder 'e5-lite': .*install this package again$"):
         e5_lite.build()
 
 

@@ -82,7 +82,7 @@ class Chunker:
         """Yield the passages in a section in order, each with its offset."""
         title = f"{section.title}\n" if section.title and self.settings.titles else ""
         text, shift = section.text, 0
-        if title and 2 * self.settings.length(title) > self.settings.limit:
+        if title and not self.is_passage(section.title):
             notes.counts[LONG_TITLE] += 1
             text, shift, title = title + text, len(title), ""
         split = self._splitter(section.markdown, title)
@@ -99,6 +99,10 @@ class Chunker:
                     if any(map(str.isalnum, shown)) if section.markdown else not blank(shown):
                         yield max(0, start + at + inner + blanks - shift), title + shown
             start = end
+
+    def is_passage(self, title: str) -> bool:
+        """Return whether a title is a passage of its own: it is there, and short enough to stand before others."""
+        return bool(title) and self.settings.titles and 2 * self.settings.length(f"{title}\n") <= self.settings.limit
 
     def _splitter(self, markdown: bool, title: str) -> Any:
         kind = MarkdownSplitter if markdown else TextSplitter
