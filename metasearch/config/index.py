@@ -152,7 +152,7 @@ class RankingSettings(Settings):
     """Give a page one hit as long as there are other pages, or rank all passages alike; by default page."""
 
     def completed(self, other: "RankingSettings") -> Self:
-        """Return the settings with what is None taken from another."""
+        """Return the settings with values of another in place of None."""
         unset = [name for name in RankingSettings.model_fields if getattr(self, name) is None]
         return self.model_copy(update={name: getattr(other, name) for name in unset})
 

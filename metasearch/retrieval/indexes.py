@@ -127,7 +127,7 @@ def change_index(folder: Path, ranking: Mapping[str, Any] | None = None, root: P
 
 
 def _ranking(state: Mapping[str, Any], asked: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return how an index is to be searched: as before, with what is asked."""
+    """Return how an index is to be searched: as before, but for the keys that are asked for."""
     tree = {**state.get("ranking", {}), **(asked or {})}
     return yaml.check(tree, RankingSettings, "ranking of the index").model_dump(exclude_none=True)
 

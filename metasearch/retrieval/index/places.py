@@ -46,7 +46,7 @@ def find_encoder(state: Mapping[str, Any], index: Path) -> str:
 
 
 def shown(path: Path) -> str:
-    """Return a path as a user opens it from the current folder: relative if it is below, else as it is."""
+    """Return a path as a user opens it from the current folder: relative if it is below, else unchanged."""
     with suppress(OSError, ValueError):  # the current folder is gone; the path is not below
         return path.relative_to(Path.cwd()).as_posix()
     return path.as_posix()
