@@ -74,11 +74,11 @@ def search_index(files: Sequence[Path], index: Path, encoder: str | None) -> Sea
 
 def by_passage(searcher: Searcher, files: Sequence[Path], queries: Sequence[str]) -> Encoded:
     """Return the vectors that a search reads: all passages of an index."""
-    store, place = searcher.store, {path.as_posix(): number for number, path in enumerate(files)}
+    store, place = searcher.store, {path.resolve(): number for number, path in enumerate(files)}
     passages = [passage for passage, _ in store.passages(range(len(store)))]
     return Encoded(
         store.quantised.take(slice(None)),
-        np.array([place[passage.file] for passage in passages]),
+        np.array([place[searcher.path_of(passage).resolve()] for passage in passages]),
         np.array([passage.language for passage in passages]),
         searcher.encode_queries(queries),
         len(files),
@@ -87,11 +87,11 @@ def by_passage(searcher: Searcher, files: Sequence[Path], queries: Sequence[str]
 
 def search(searcher: Searcher, files: Sequence[Path], queries: Sequence[str], top: int = 20) -> Scores:
     """Return the reciprocal ranks of the pages that a search finds, `(Q, documents)`; -1 for all others."""
-    place = {path.as_posix(): number for number, path in enumerate(files)}
+    place = {path.resolve(): number for number, path in enumerate(files)}
     scores = np.full((len(queries), len(files)), -1, np.float32)
     for number, found in enumerate(searcher.search(queries, top_k=top)):
         for rank, hit in enumerate(found):
-            column = place[hit.passage.file]
+            column = place[searcher.path_of(hit.passage).resolve()]
             scores[number, column] = max(scores[number, column], 1 / (1 + rank))
     return scores
 

@@ -8,23 +8,28 @@ from typing import Any
 import click
 
 from metasearch.cli import _options
-from metasearch.config.index import IndexSettings
+from metasearch.cli._settings import print_result, reject_unused_options
+from metasearch.config.index import IndexSettings, RankingSettings
 from metasearch.config.run import DEFAULT_ENCODER
-from metasearch.errors import quoted
+from metasearch.errors import ConfigError, quoted
 
 
 @_options.command("index")
-@click.argument("documents", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("documents", nargs=-1, type=click.Path(path_type=Path))
 @_options.output("Folder of the index.", required=True, metavar="INDEX")
 @_options.encoder(f"Built-in name, local folder or hub name; by default the index's, or {DEFAULT_ENCODER}.")
 @_options.prompts
 @_options.settings(IndexSettings, unset=True)
+@_options.settings(RankingSettings)
+@click.option(
+    "--root", type=click.Path(path_type=Path), metavar="FOLDER",
+    help="Folder to which paths of documents are relative, or to which they have moved; by default the named folder.",
+)  # fmt: skip
 @click.option(
     "--to",
     metavar="ADDRESS",
     help="Copy the index to a database, such as qdrant://HOST:PORT/COLLECTION; see `metasearch ls stores`.",
 )
-@click.option("--expand", is_flag=True, help="Copy expanded vectors, too, for `metasearch search --expand`; with --to.")
 @click.option(
     "--vectors", type=click.Path(path_type=Path), metavar="FILE",
     help="Write passages and float16 vectors to a .parquet file, for another database.",
@@ -42,6 +47,9 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
     `title`, `language` and further fields, which `metasearch search --where` filters by. An unreadable document of a
     folder is skipped with a warning, or keeps its former passages; an unreadable row is skipped.
 
+    --hybrid, --expand, --balance and --by are kept: `metasearch search` and `serve` rank so unless told otherwise. They
+    and --root also work without DOCUMENTS.
+
     \b
     Examples:
       metasearch index help-pages -o help.index
@@ -49,15 +57,20 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
       metasearch index faq.csv --column answer --language de -o faq.index
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
       metasearch index help-pages -o help.index --vectors help.parquet
+      metasearch index -o help.index --balance
     """
     from metasearch.cli._progress import ProgressBar
     from metasearch.retrieval.indexes import index_documents
 
-    settings = _options.given(IndexSettings, asked)
-    own = {_options.parameter_name(*setting) for setting in _options.settings_in(IndexSettings)} | {"prompt"}
+    settings, ranking = _options.given(IndexSettings, asked), _options.given(RankingSettings, asked)
+    if not documents:
+        _change(output, ranking, as_json, **asked)
+        return
+    both = [*_options.settings_in(IndexSettings), *_options.settings_in(RankingSettings)]
+    own = {_options.parameter_name(*setting) for setting in both} | {"prompt"}
     how = {name: value for name, value in asked.items() if name not in own}
     with ProgressBar("index") as bar:
-        done = index_documents(documents, output, asked=settings, callback=bar, **how)
+        done = index_documents(documents, output, asked=settings, callback=bar, ranking=ranking, **how)
     if as_json:
         click.echo(json.dumps({"index": str(output), **asdict(done)}, ensure_ascii=False))
         return
@@ -75,3 +88,17 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
         f"texts by language: {languages or 'none'}\n"
         f'{copied}{vectors}search: metasearch search {quoted(asked["to"] or output)} "..."'
     )
+
+
+def _change(output: Path, ranking: dict[str, Any], as_json: bool, root: Path | None, **rest: Any) -> None:
+    """Change facts of an index that need no documents."""
+    if not ranking and root is None:
+        raise ConfigError("name DOCUMENTS, or what to change: --hybrid, --expand, --balance, --by or --root")
+    changing = {parameter.name for parameter in click.get_current_context().command.params}
+    changing -= {"documents", "output", "as_json", "root", *RankingSettings.model_fields}
+    reject_unused_options(*sorted(filter(None, changing)), why="no document is read; name DOCUMENTS")
+
+    from metasearch.retrieval.indexes import change_index
+
+    now = change_index(output, ranking, root)
+    print_result(as_json, {"index": str(output), **now}, "\n".join(f"{name}: {value}" for name, value in now.items()))

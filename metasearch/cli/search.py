@@ -45,7 +45,8 @@ def command(
 ) -> None:  # fmt: skip
     """Search INDEX, made by `metasearch index`, for passages that answer QUERY, in any language.
 
-    INDEX is a folder, or a collection of Qdrant such as qdrant://localhost:6333/help.
+    INDEX is a folder, also of `metasearch tune`, or a collection of Qdrant such as qdrant://localhost:6333/help. It
+    says whether --hybrid, --expand and --balance are on, and a line names them; --no-balance overrides it.
 
     Without QUERY, each line of the standard input is a query; a terminal asks for them.
 
@@ -70,7 +71,8 @@ def command(
     for queries in [given] if given else _read_queries():
         found = searcher.answer(queries, settings)
         for each, hits in zip(queries, found, strict=True):
-            click.echo(_json(each, hits) if as_json else _format_hits(each, hits, titled=query is None))
+            show = _json if as_json else _format_hits
+            click.echo(show(each, hits, searcher, titled=query is None))
         _say_cut(searcher, queries)
 
 
@@ -85,30 +87,33 @@ def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
             log.warning("the query '%s…' was truncated at %d tokens", shown, limit)
 
 
-def _json(query: str, hits: Sequence["Hit"]) -> str:
+def _json(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled: bool) -> str:
     rows = []
     for hit in hits:
         facts = {name: getattr(hit.passage, name) for name in ("language", "file", "line", "heading", "anchor", "text")}
-        more = {"places": hit.places, "languages": hit.languages, "fields": hit.passage.fields}
+        more = {"path": searcher.path_of(hit.passage).as_posix(), "places": hit.places}
+        more |= {"languages": hit.languages, "fields": hit.passage.fields}
         rows.append({"score": round(hit.score, 6), **facts, **more})
     return json.dumps({"query": query, "hits": rows}, ensure_ascii=False)
 
 
-def _format_hits(query: str, hits: Sequence["Hit"], titled: bool) -> str:
+def _format_hits(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled: bool) -> str:
     """Return formatted hits, best first, and their languages."""
+    from metasearch.retrieval.index.places import shown
+
     lines = [f"{query}\n"] if titled else []
     for number, hit in enumerate(hits, 1):
         passage = hit.passage
         more = f" and {hit.places - 1:,} more place{'s' * (hit.places > 2)}" if hit.places > 1 else ""
         anchor = f"#{passage.anchor}" if passage.anchor else f":{passage.line}"
-        place = f"{_printable(passage.file + anchor)}{more}"
+        place = f"{_printable(shown(searcher.path_of(passage)) + anchor)}{more}"
         lines.append(f"{number:>2}  {hit.score:.3f}  {', '.join(hit.languages)}  {place}")
         lines += [f"    {_printable(passage.heading)}"] if passage.heading else []
         lines += [click.wrap_text(_printable(line), 100, "    ", "    ") for line in passage.text.splitlines() if line]
         lines.append("")
     counts = Counter(tag for hit in hits for tag in hit.languages)
-    shown = ", ".join(f"{tag} {count}" for tag, count in counts.most_common())
-    return "\n".join([*lines, f"languages of the hits: {shown or 'no hits'}"])
+    found = ", ".join(f"{tag} {count}" for tag, count in counts.most_common())
+    return "\n".join([*lines, f"languages of the hits: {found or 'no hits'}"])
 
 
 def _printable(text: str) -> str:

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -139,21 +139,31 @@ class IndexSettings(Settings):
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
 
 
-BALANCED_BY_DEFAULT = False
-"""Whether a search balances scores if it is not told."""
-
-
 class RankingSettings(Settings):
-    """How passages are ranked."""
+    """How passages are ranked; None is as the index says, or else `RANKED_BY_DEFAULT`."""
 
-    hybrid: bool = False
+    hybrid: bool | None = None
     """Rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank."""
-    expand: bool = False
+    expand: bool | None = None
     """Average passages with neighbours in other languages, for translated documents."""
-    balance: bool = BALANCED_BY_DEFAULT
-    """Normalise scores per language, for answers in several languages."""
-    by: Annotated[Literal["page", "passage"], Flag(metavar="page|passage")] = "page"
+    balance: bool | None = None
+    """Normalise scores per language, for answers in several languages; by default where most pages are translated."""
+    by: Annotated[Literal["page", "passage"] | None, Flag(metavar="page|passage")] = None
     """Give a page one hit as long as there are other pages, or rank all passages alike; by default page."""
+
+    def completed(self, other: "RankingSettings") -> Self:
+        """Return the settings with values of another in place of None."""
+        unset = [name for name in RankingSettings.model_fields if getattr(self, name) is None]
+        return self.model_copy(update={name: getattr(other, name) for name in unset})
+
+    @property
+    def options(self) -> list[str]:
+        """The options of `metasearch search` that rank so, where they differ from the defaults."""
+        flags = [f"--{name}" for name in ("hybrid", "expand", "balance") if getattr(self, name)]
+        return flags + ["--by passage"] * (self.by == "passage")
+
+
+RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=False, by="page")
 
 
 RERANK_TOP = 100

@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 
 from metasearch.compress.onnx_encoder import FILE as EXPORT
 from metasearch.compress.onnx_encoder import TOKENIZER, OnnxEncoder
+from metasearch.config.index import RankingSettings
 from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, EncoderError, MetasearchError, RunFolderError, first_line, to_resume
@@ -141,6 +142,8 @@ def _index(folder: Path) -> Iterator[Finding]:
         return
     found = f"{store.places:,} passages of {len(store.files):,} documents, all sound; encoder '{store.kind.encoder}'"
     yield Finding("files", found)
+    ranked = " ".join(RankingSettings(**store.ranking).options) or "as by default"
+    yield Finding("search", f"{ranked}; {f'paths below {store.root}' if store.root else 'paths as they were named'}")
     for tag, reason in store.unknown.items():
         yield Finding(f"language {tag}", f"encoder '{store.kind.encoder}' hardly knows it: {reason}", "note")
 

@@ -1,5 +1,6 @@
 """Indexes and searches by the names of folders and encoders."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -7,19 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config import registry, yaml
-from metasearch.config.index import IndexSettings
+from metasearch.config.index import IndexSettings, RankingSettings
 from metasearch.config.run import DEFAULT_ENCODER, Device
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.load import load_encoder
-from metasearch.errors import ConfigError, EncoderError
+from metasearch.errors import ConfigError, EncoderError, RunFolderError
 from metasearch.retrieval.index.base import Kind, canonical
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.places import find_encoder, root_facts
 from metasearch.retrieval.index.stores import database, open_store
 from metasearch.retrieval.index.vectors_file import require_writable, write_vectors
+from metasearch.retrieval.index.writer import writing
+from metasearch.retrieval.search.roots import known_root
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import UpdateResult, update
 from metasearch.runs.callbacks import SILENT, Callback
+
+log = logging.getLogger(__name__)
 
 
 def index_documents(
@@ -34,8 +40,9 @@ def index_documents(
     callback: Callback = SILENT,
     *,
     to: str | None = None,
-    expand: bool = False,
     vectors: Path | None = None,
+    ranking: Mapping[str, Any] | None = None,
+    root: Path | None = None,
 ) -> UpdateResult:
     """Make an index of exactly these documents; then, if asked, copy it to a database or a file of vectors.
 
@@ -50,12 +57,15 @@ def index_documents(
         strict: raise an error for a document, row or language that cannot be read, instead of a warning.
         callback: called after each document and encoded batch.
         to: address in a database, such as `qdrant://localhost:6333/help`; see `metasearch ls stores`.
-        expand: copy expanded vectors to the database, too, for `metasearch search --expand`.
         vectors: file that ends in `.parquet` (`metasearch.retrieval.index.vectors_file`).
+        ranking: keys of `RankingSettings`: how the index is searched unless told otherwise; other keys stay. If it is
+            expanded, the database gets expanded vectors, too.
+        root: folder to which paths of documents are relative; by default that of the index, or in a new index the
+            folder that is named, or the common parent of all.
 
     Raises:
         ConfigError: a key is unknown, a value is wrong or differs from the index, a document of the index is
-            not named, or the index cannot be copied: a wrong address or name, a missing extra, `expand` without `to`.
+            not named or outside the root, or the index cannot be copied: a wrong address or name, a missing extra.
         DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
             none with text; or `neutral` is asked for and there are too few passages.
         EncoderError: the encoder cannot be loaded, or the index or the collection has vectors of another one.
@@ -64,14 +74,13 @@ def index_documents(
     """
     # What cannot be copied is an error before anything is encoded.
     target = database(to) if to is not None else None
+    state = read_state(folder) if exists(folder) else {}
+    ranked = _ranking(state, ranking)
     if target and to:
-        target.check(to, expand)
-    elif expand:
-        raise ConfigError("--expand needs --to; a folder is expanded at the first `metasearch search --expand`")
+        target.check(to, bool(ranked.get("expand")))
     if vectors:
         require_writable(vectors)
-    state = read_state(folder) if exists(folder) else {}
-    kind = Kind(**state["kind"]) if state else None
+    kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder)) if state else None
     before = canonical(kind.settings) if kind else {}
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
@@ -79,9 +88,10 @@ def index_documents(
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     known_as = kind.encoder if kind and same else _anywhere(name)
-    result = update(folder, paths, loaded, settings, known_as, drop, strict, callback)
+    result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root)
     if target or vectors:
         store = LocalStore.open(folder)
+        expand = bool(target and ranked.get("expand"))
         if expand:
             store.expand()
         if target and to:
@@ -90,6 +100,36 @@ def index_documents(
         if vectors:
             write_vectors(store, vectors, partial(callback.on_encode, "vectors"))
     return result
+
+
+def change_index(folder: Path, ranking: Mapping[str, Any] | None = None, root: Path | None = None) -> dict[str, str]:
+    """Change how an index is searched, or where its documents are, without reading them; return both.
+
+    Args:
+        folder: folder of the index.
+        ranking: keys of `RankingSettings`; other keys stay.
+        root: folder to which the documents have moved.
+
+    Raises:
+        ConfigError: a key is unknown or a value wrong, or no document is below the root.
+        RunFolderError: the folder is no finished index, is damaged or cannot be written.
+    """
+    state = read_state(folder)
+    if state.get("files") is None:
+        raise RunFolderError(f"{folder}: the index is incomplete; run metasearch index with its documents again")
+    with writing(folder, Kind(**state["kind"])) as store:
+        facts: dict[str, Any] = {"ranking": _ranking(store.state, ranking)}
+        if root is not None:
+            facts |= root_facts(known_root(store, root), folder)
+        store.change(facts)
+        ranked = RankingSettings(**facts["ranking"]).options
+        return {"search": " ".join(ranked) or "as by default", "root": str(store.root or "none")}
+
+
+def _ranking(state: Mapping[str, Any], asked: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return how an index is to be searched: as before, but for the keys that are asked for."""
+    tree = {**state.get("ranking", {}), **(asked or {})}
+    return yaml.check(tree, RankingSettings, "ranking of the index").model_dump(exclude_none=True)
 
 
 def open_searcher(
@@ -102,7 +142,8 @@ def open_searcher(
     """Open an index with the encoder that made it.
 
     Args:
-        index: folder of the index, or the address of a collection of Qdrant such as `qdrant://localhost:6333/help`.
+        index: folder of the index or of a tuning with one, or the address of a collection of Qdrant such as
+            `qdrant://localhost:6333/help`.
         device: device of the encoder.
         encoder: new place of the encoder, if it has moved.
         trust_remote_code: run Python code that comes with the encoder or the cross-encoder.
@@ -123,7 +164,10 @@ def open_searcher(
         if encoder is None:
             raise type(error)(f"{index}: the encoder that made it: {error}; pass its path with --encoder") from None
         raise
-    return Searcher(store, loaded, open_reranker(rerank, loaded.device, trust_remote_code) if rerank else None)
+    searcher = Searcher(store, loaded, open_reranker(rerank, loaded.device, trust_remote_code) if rerank else None)
+    if options := searcher.ranking.options:
+        log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
+    return searcher
 
 
 def _anywhere(name: str) -> str:

@@ -95,8 +95,8 @@ def test_a_hit_has_score_language_file_line_and_passage(index):
 def test_languages_are_chosen_and_hits_come_as_json(index):
     found = json.loads(metasearch("search", "faq.index", "Wo?", "--language=de", "--json").stdout)
     assert found["query"] == "Wo?"
-    assert {(hit["language"], hit["file"], hit["line"]) for hit in found["hits"]} == {("de", "docs/de/faq.txt", 1)}
-    names = {"score", "language", "file", "line", "heading", "anchor", "text", "places", "languages", "fields"}
+    assert {(hit["language"], hit["file"], hit["line"]) for hit in found["hits"]} == {("de", "de/faq.txt", 1)}
+    names = {"score", "language", "file", "line", "heading", "anchor", "text", "path", "places", "languages", "fields"}
     assert found["hits"][0].keys() == names
 
 

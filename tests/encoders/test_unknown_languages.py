@@ -67,7 +67,7 @@ def test_an_index_keeps_the_reasons_until_the_language_is_gone(tmp_path, caplog)
     ms.index_documents([docs], index, encoder="mini")
     assert sum("hardly knows language 'ja'" in each for each in caplog.messages) == 1
     finding = [(each.about, each.state) for each in examine_folder(index).findings]
-    assert finding == [("files", "ok"), ("language ja", "note")]
+    assert finding == [("files", "ok"), ("search", "ok"), ("language ja", "note")]
     (docs / "more.de.txt").write_text(GERMAN, encoding="utf-8")
     caplog.clear()
     ms.index_documents([docs], index)

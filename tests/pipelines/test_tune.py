@@ -25,6 +25,7 @@ from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.job import TuneRun
 from metasearch.pipelines.tune.labels import Labels
 from metasearch.pipelines.tune.plan import Plan
+from metasearch.pipelines.tune.report import RANKINGS
 from metasearch.pipelines.tune.steps import Step, list_steps
 from metasearch.pipelines.tune.table import Table
 from metasearch.pipelines.tune.training import prepare
@@ -266,6 +267,8 @@ class Stopping(Callback):
 @pytest.mark.slow
 def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it_promises(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "_MOST_EPISODES", 1)  # of fine-tuning: one step
+    for pool in ("multilingual", "balanced"):
+        monkeypatch.setitem(RANKINGS, pool, {"hybrid": True})
     texts = tmp_path / "pages"
     texts.mkdir()
     (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
@@ -285,6 +288,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     assert is_neutral(whole.encoder) == whole.choice.kept.step.projected
     searcher = ms.open_searcher(tmp_path / "whole/index")
     assert searcher.store.kind.settings["neutral"] is False  # as scored, however many documents there will be
+    assert searcher.store.ranking == {"hybrid": True}  # as was kept
     hits = searcher.search(["Was wird gebacken?"], top_k=1)
     assert hits[0][0].passage.file.endswith("oven.de.md")
     with pytest.raises(RunFolderError, match="seed is 0, not 1"):

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from metasearch.config.languages import UNKNOWN, is_known, normalise_tag, parse_name, parse_tag, primary_language
+from metasearch.data.formats.text_files import unpacked
 from metasearch.errors import ConfigError, nearest
 
 _PROGRAMS = ("cs", "el", "mk", "ml", "pl", "ps", "so", "sv", "ts")
@@ -40,6 +41,31 @@ def find_language(stem: str, folder: str) -> str:
             after_dot = stem[max(start - 1, 0)] == "." and tag not in _PROGRAMS
             return tag if not folder or "-" in tag or after_dot else folder
     return folder
+
+
+def path_without_language(file: str) -> str:
+    """Return what the paths of a page and its translations share.
+
+    Example:
+        >>> path_without_language("help/de/keys.html"), path_without_language("help/el/keys.html")
+        ('help/*/keys.html', 'help/*/keys.html')
+        >>> path_without_language("keys.de.md"), path_without_language("keys.md")
+        ('keys.md', 'keys.md')
+    """
+    *folders, name = unpacked(file).split("/")
+    stem, _, suffix = name.rpartition(".")
+    starts = (0, *(mark.end() for mark in re.finditer("[._-]", stem)))
+    cut = next((start for start in starts if _read_tag(stem[start:])), len(stem) + 1)
+    bare = ["*" if find_folder_language(folder, "") else folder for folder in folders]
+    return "/".join([*bare, f"{stem[: max(cut - 1, 0)]}.{suffix}"])
+
+
+def are_translated(languages: Mapping[str, str]) -> bool:
+    """Return whether at least half of some pages, by path with their languages, exist in another language, too."""
+    found: dict[str, set[str]] = {}
+    for file, language in languages.items():
+        found.setdefault(path_without_language(file), set()).add(language)
+    return 2 * sum(len(found[path_without_language(file)]) > 1 for file in languages) >= max(len(languages), 1)
 
 
 def _read_tag(text: str) -> str:

@@ -242,10 +242,14 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         log.warning("%s", line)
 
 
+def is_page(file: str) -> bool:
+    """Return whether a file is one page, by its name."""
+    return SUFFIXES.get(suffix_of(Path(file))) in _PAGES
+
+
 def page_of(passage: Passage) -> tuple[str, int]:
     """Return what tells a passage's page: its file, and its line where a line of the file is a page."""
-    path = Path(passage.file)
-    return passage.file, 0 if SUFFIXES.get(suffix_of(path)) in _PAGES else passage.line
+    return passage.file, 0 if is_page(passage.file) else passage.line
 
 
 def _skip(source: Source, error: DataError) -> None:
@@ -302,7 +306,7 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
             yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
     if not count:
         notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1
-    notes.close(source.file)
+    notes.close(source.path.as_posix())
 
 
 def _language(section: Section, text: str, source: Source, settings: Settings, notes: Notes) -> str:

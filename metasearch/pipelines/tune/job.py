@@ -38,7 +38,7 @@ from metasearch.pipelines.run import ENCODER, Run, require_disk_space, stopped
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.plan import Plan
-from metasearch.pipelines.tune.report import OPTIONS, build_card, build_report
+from metasearch.pipelines.tune.report import PLAIN, RANKINGS, build_card, build_report
 from metasearch.pipelines.tune.steps import Step, list_steps
 from metasearch.pipelines.tune.table import Table, results_path
 from metasearch.pipelines.tune.training import ALIGNMENT, cost
@@ -128,7 +128,8 @@ class TuneRun(Run[TuneConfig]):
             asked = {**self._index.model_dump(exclude_defaults=True), "neutral": False}
             trust = config.encoder.trust_remote_code
             to, how = files.path / "index", (str(files.model), asked, config.device, trust)
-            index_documents(config.documents, to, *how, callback=callback)
+            ranking = {**PLAIN, **RANKINGS.get(choice.kept.pool, {})} if choice else {}
+            index_documents(config.documents, to, *how, callback=callback, ranking=ranking)
         self._report(choice, encoder)
 
     def _report(self, choice: Choice | None, encoder: Encoder) -> None:
@@ -137,9 +138,13 @@ class TuneRun(Run[TuneConfig]):
         sentences = [result]
         if choice and choice.kept.step.learner:
             sentences.append(f"The model in model/ is trained on all {len(data.questions)} labels.")
+        ranking = RANKINGS.get(choice.kept.pool, {}) if choice else {}
         if self.config.documents:
-            option = OPTIONS.get(choice.kept.pool, "") if choice else ""
-            sentences.append(f'Search: metasearch search {quoted(files.path / "index")} "..."{option}')
+            sentences.append(f'Search: metasearch search {quoted(files.path)} "..."')
+        elif ranking:
+            options = " ".join(f"--{name}" for name in ranking)
+            how = f"metasearch index DOCUMENTS --encoder {quoted(files.model)} {options} -o INDEX"
+            sentences.append(f"Index documents to be searched so: {how}")
         facts = {"encoder": self.encoder.name, "labels": data.describe(), "languages": ", ".join(languages)}
         facts |= {"seed": str(self.config.seed), "versions": describe_versions(versions())}
         texts = build_report(sentences, facts, choice, self.notes)

@@ -12,8 +12,9 @@ from metasearch.pipelines.cards import Base, Dataset, make_card
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.version import __version__
 
-OPTIONS: Mapping[str, str] = {BALANCED: " --balance", EXPANDED: " --expand"}
-"""Pool → the option of `metasearch search` that ranks in the same way."""
+RANKINGS: Mapping[str, Mapping[str, bool]] = {BALANCED: {"balance": True}, EXPANDED: {"expand": True}}
+"""Pool → the setting of an index that is searched in the same way."""
+PLAIN: Mapping[str, bool] = {"balance": False, "expand": False}
 _EXPLAINED = (
     "Each line adds something to the base encoder, the simplest first. Scores and differences are means over the "
     "questions of all held-out folds. The 95 % intervals are over groups of questions that are held out together: "

@@ -152,6 +152,8 @@ class Store(Protocol):
         kind: encoder and settings of the index.
         arrays: arrays that belong to the vectors, such as the projection of a neutral index.
         languages: how many rows each language has, most first.
+        ranking: how the index is to be searched, as keys of `RankingSettings`.
+        root: the folder to which paths of documents are relative; None where they are not on this machine, or as given.
         unknown: languages that the encoder hardly knows, and the reason of each (`encoders.unknown_languages`).
     """
 
@@ -165,6 +167,14 @@ class Store(Protocol):
     @property
     def unknown(self) -> Mapping[str, str]:  # noqa: D102
         return {}
+
+    @property
+    def ranking(self) -> Mapping[str, Any]:  # noqa: D102
+        return {}
+
+    @property
+    def root(self) -> Path | None:  # noqa: D102
+        return None
 
     def __len__(self) -> int: ...
 

@@ -25,6 +25,8 @@ from metasearch.retrieval.index.base import KEY_BYTES
 
 FILE = "index.sqlite"
 FORMAT = "metasearch index"
+INNER = "index"
+"""Folder of an index in that of a tuning."""
 SCHEMA, PROJECTED = 5, 4
 """Of new indexes; changes whenever the release before cannot read one. 4 has vectors that went through the projection
 before they were stored, and no pages, and is read, too."""

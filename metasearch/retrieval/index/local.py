@@ -4,7 +4,7 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from metasearch.retrieval.index.database import ARRAYS, PROJECTED, ROW, Block, D
 from metasearch.retrieval.index.exact_search import Groups, Quantised, search_int8
 from metasearch.retrieval.index.expansion import expand_vectors
 from metasearch.retrieval.index.fields import Column
+from metasearch.retrieval.index.places import find_encoder, find_root
 from metasearch.retrieval.index.projection import projected
 from metasearch.runs.versions import cores
 
@@ -98,7 +99,7 @@ class LocalStore(Store):
         self.threads = threads or cores() or 1
         self._database = database
         self.state = state
-        self.kind = Kind(**state["kind"])
+        self.kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder))
         # An index may have tags of an earlier version, such as `iw`.
         self._tags = list(map(normalise_tag, state["languages"]))
         self.arrays: Mapping[str, NDArray[Any]] = {}
@@ -158,6 +159,16 @@ class LocalStore(Store):
         for tag, count in zip(self._tags, np.bincount(self._row_languages).tolist(), strict=False):
             counts[tag] += count
         return dict(sorted((+counts).items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def ranking(self) -> dict[str, Any]:
+        """How the index is to be searched, as keys of `RankingSettings`."""
+        return {"balance": bool(self.state.get("translated")), **self.state.get("ranking", {})}
+
+    @property
+    def root(self) -> Path | None:
+        """The folder to which paths of documents are relative; None in an index of an earlier release."""
+        return find_root(self.state, self.folder)
 
     @property
     def unknown(self) -> dict[str, str]:

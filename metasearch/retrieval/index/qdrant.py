@@ -195,6 +195,11 @@ class QdrantStore(Store):
         """Languages that the encoder hardly knows, as the index said that was copied."""
         return dict(self.state.get("unknown", {}))
 
+    @property
+    def ranking(self) -> dict[str, Any]:
+        """How the collection is to be searched, as keys of `RankingSettings`."""
+        return dict(self.state.get("ranking", {}))
+
     @cached_property
     def languages(self) -> dict[str, int]:
         """How many passages each language has, most first."""
@@ -371,7 +376,7 @@ def copy_to_qdrant(
     for ids in _parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
     state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
-    state["unknown"] = store.unknown
+    state |= {"unknown": store.unknown, "ranking": store.ranking}
     collection.call("update_collection", metadata=state)
     return CopyResult(len(store), sent, len(gone))
 

@@ -1,5 +1,6 @@
 """Opens an index by folder or address. A database is a plug-in: `STORE` in this folder, or an entry point."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, Self
@@ -7,7 +8,10 @@ from typing import Protocol, Self
 from metasearch.config import registry
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index.base import CopyResult, Store, Words
+from metasearch.retrieval.index.database import INNER, exists
 from metasearch.retrieval.index.local import LocalStore
+
+log = logging.getLogger(__name__)
 
 
 class Database(Store, Protocol):
@@ -54,5 +58,11 @@ def database(address: str) -> type[Database]:
 
 
 def open_store(index: str | Path) -> Store:
-    """Open a folder or an address for searching."""
-    return database(str(index)).open(str(index)) if is_address(index) else LocalStore.open(Path(index))
+    """Open a folder, the index in the folder of a tuning, or an address for searching."""
+    if is_address(index):
+        return database(str(index)).open(str(index))
+    folder = Path(index)
+    if not exists(folder) and exists(folder / INNER):
+        log.info("%s: its index is %s", folder, folder / INNER)
+        folder /= INNER
+    return LocalStore.open(folder)

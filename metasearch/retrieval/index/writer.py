@@ -6,9 +6,9 @@ new documents all at once, after `finish`.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,18 @@ from metasearch.retrieval.index.base import (
     find_sorted,
     key_words,
 )
-from metasearch.retrieval.index.database import ARRAYS, FILE, FORMAT, PROJECTED, ROW, SCHEMA, Block, Database, exists
+from metasearch.retrieval.index.database import (
+    ARRAYS,
+    FILE,
+    FORMAT,
+    INNER,
+    PROJECTED,
+    ROW,
+    SCHEMA,
+    Block,
+    Database,
+    exists,
+)
 from metasearch.retrieval.index.exact_search import Quantised, to_int8
 from metasearch.retrieval.index.local import LocalStore
 
@@ -57,7 +68,8 @@ def writing(folder: Path, kind: Kind) -> Iterator["IndexWriter"]:
         ConfigError: it was made with other settings.
     """
     if not exists(folder) and taken(folder, FILE):
-        raise RunFolderError(f"{folder} exists and is no index; choose another folder with -o")
+        its = f". Its index is {folder / INNER}" if exists(folder / INNER) else ""
+        raise RunFolderError(f"{folder} exists and is no index; choose another folder with -o{its}")
     with held(folder, f"{folder}: another process writes this index; wait for it to end"):
         database = Database(folder, write=True)
         try:
@@ -94,6 +106,18 @@ class IndexWriter(LocalStore):
             file.path: FilePlaces(file, keys[part], lines[part], *page)
             for (file, part), page in zip(self._contents.parts(), pages, strict=True)
         }
+
+    def rename(self, rename: Callable[[str], str]) -> None:
+        """Give the documents of before other names, which `finish` writes; before `files` is used."""
+        files = [replace(file, path=rename(file.path)) for file in self._contents.files]
+        self._contents = replace(self._contents, files=files)
+        self.__dict__.pop("files", None)
+
+    def change(self, facts: Mapping[str, Any]) -> None:
+        """Change facts that belong to no vector."""
+        with self._database.transaction():
+            self._database.write_state({**self.state, **facts})
+        self.state = {**self.state, **facts}
 
     def _page(self, number: int) -> tuple[str, Blocks | None]:
         """Return the headings of a file, and its blocks if it is a page; an index of an earlier version has neither."""

@@ -3,15 +3,17 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config import yaml
-from metasearch.config.index import BALANCED_BY_DEFAULT, SearchSettings
+from metasearch.config.index import RANKED_BY_DEFAULT, RankingSettings, SearchSettings
 from metasearch.config.languages import find_tags
 from metasearch.config.roles import Role
+from metasearch.data.documents.passage import Passage
 from metasearch.data.documents.read import page_of
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.cross_encoder import Reranker
@@ -46,6 +48,9 @@ class Searcher:
         self.reranker = reranker
         self.projected = project(encoder, store.arrays)
         """Gives the vectors of the index: of its encoder, through the projection of a neutral index."""
+        stored = yaml.check(dict(store.ranking), RankingSettings, f"ranking of {store.name}")
+        self.ranking = stored.completed(RANKED_BY_DEFAULT)
+        """How the index is searched unless told otherwise."""
 
     def reopen(self) -> "Searcher | None":
         """Return a searcher for the index's current state; None if unchanged."""
@@ -66,14 +71,16 @@ class Searcher:
         *,
         top_k: int = 10,
         languages: Collection[str] = (),
-        hybrid: bool = False,
-        expand: bool = False,
-        balance: bool = BALANCED_BY_DEFAULT,
-        by: str = "page",
+        hybrid: bool | None = None,
+        expand: bool | None = None,
+        balance: bool | None = None,
+        by: str | None = None,
         rerank: int = 0,
         where: Any = (),
     ) -> list[list[Hit]]:
         """Return each query's best passages, best first.
+
+        `hybrid`, `expand`, `balance` and `by` are by default as the index says (`metasearch index --balance`).
 
         Args:
             queries: in any language that the encoder knows.
@@ -111,17 +118,33 @@ class Searcher:
         if not queries:
             return []
         self._require_reranker(asked)
+        stored = asked.expand is None
+        asked = asked.completed(self.ranking)
         asked = asked.model_copy(update={"languages": tuple(find_tags(asked.languages, self.languages))})
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         vectors = self.encode_queries(queries)
         if asked.expand:
-            self.store.expand()
+            self._expand(stored)
         hits = self._distinct(asked, lambda count: self._ranked(queries, vectors, count, asked))
         if asked.rerank:
             hits = [self._rerank(query, own) for query, own in zip(queries, hits, strict=True)]
             hits = [by_page(own, asked.top_k) if asked.by == "page" else own[: asked.top_k] for own in hits]
         return hits
+
+    def path_of(self, passage: Passage) -> Path:
+        """Return where a passage's document is: below the root of the index, or its path as it was given."""
+        return self.store.root / passage.file if self.store.root else Path(passage.file)
+
+    def _expand(self, stored: bool) -> None:
+        """Prepare the second vectors; the error of an index that says so itself tells how to search without them."""
+        try:
+            self.store.expand()
+        except SearchError as error:
+            if not stored:
+                raise
+            message = f"{error}. {self.store.name} is searched with expansion unless told otherwise; pass --no-expand"
+            raise SearchError(error.param, error.code, message) from None
 
     def _require_reranker(self, asked: SearchSettings) -> None:
         """Raise `SearchError` if there is no cross-encoder, or it would read fewer passages than are wanted."""
@@ -146,7 +169,7 @@ class Searcher:
         languages = asked.languages
         groups = [[tag] for tag in dict.fromkeys(languages or self.languages)] if asked.balance else [languages]
         wanted = max(_FUSED * count, _FUSED_LEAST) if asked.hybrid else count
-        near = self.store.search(vectors, wanted, groups, asked.expand, asked.where)
+        near = self.store.search(vectors, wanted, groups, bool(asked.expand), asked.where)
         each = [list(zip(*found, strict=True)) for found in near]
         found = [merged(own, wanted) for own in zip(*each, strict=True)] if asked.balance else each[0]
         if not asked.hybrid:

@@ -1,31 +1,42 @@
 """Update an index to some documents: encode new ones, remove missing ones, keep the rest."""
 
 import logging
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heappush, heapreplace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from metasearch.config.index import ALWAYS, IndexSettings
 from metasearch.config.languages import is_known
 from metasearch.data.documents.chunking import Settings
-from metasearch.data.documents.languages import disagreements
+from metasearch.data.documents.languages import are_translated, disagreements
 from metasearch.data.documents.pages import Pages, repeated
 from metasearch.data.documents.passage import Notes, Passage, Problem
-from metasearch.data.documents.read import NO_CONTENT, Source, add_page, describe_repeated, list_some, passages, sources
+from metasearch.data.documents.read import (
+    NO_CONTENT,
+    Source,
+    add_page,
+    describe_repeated,
+    is_page,
+    list_some,
+    passages,
+    sources,
+)
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, pack_headings, passage_keys
+from metasearch.retrieval.index.places import encoder_facts, root_facts, shown
 from metasearch.retrieval.index.projection import languages_of
 from metasearch.retrieval.index.writer import IndexWriter, writing
 from metasearch.retrieval.search.neutral import check, project, renewed, warn_of_outside
 from metasearch.retrieval.search.passages import ROLE, cutting, encoding
+from metasearch.retrieval.search.roots import Root, choose_root
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 
@@ -76,12 +87,15 @@ def update(
     drop: bool = False,
     strict: bool = False,
     callback: Callback = SILENT,
+    ranking: Mapping[str, Any] | None = None,
+    root: Path | None = None,
 ) -> UpdateResult:
     """Make a new or existing index contain exactly these documents.
 
     A killed process has saved what it encoded, and the next call encodes the rest. Readers see the old documents
     until all is done. With `drop`, existing documents that are not named leave the index; with `strict`, everything
-    unreadable is an error. `name` is the name under which the index remembers the encoder.
+    unreadable is an error. `name` is the name under which the index remembers the encoder, `ranking` how it is to be
+    searched, and `root` the folder to which paths of documents are relative (`choose_root`).
     """
     settings, cut = cutting(settings, encoder)
     stored = settings.model_dump(mode="json")
@@ -94,8 +108,10 @@ def update(
         log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)
     with writing(folder, kind) as store:
         store.verify()
-        before = store.files
-        found = plan(store, documents, cut, unreadable, drop, strict, callback)
+        where = choose_root(store, paths, documents, root, drop)
+        documents, before = where.rename(documents), store.files
+        unreadable = {where.name(Path(path)): message for path, message in unreadable.items()}
+        found = plan(store, where, documents, cut, unreadable, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
         check(encoder, settings.neutral, store.arrays, found.languages + Counter(store.languages))
@@ -104,6 +120,10 @@ def update(
         unknown = _unknown(store, encoder, found)
         _encode(store, encoder, found, cut, callback)
         arrays = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
+        ranked = {} if ranking is None else {"ranking": dict(ranking)}
+        rooted = {} if where.folder is None else root_facts(where.folder, folder)
+        translated = {"translated": _are_translated(found, store)}
+        store.state = {**store.state, **encoder_facts(kind.encoder, folder), **ranked, **rooted, **translated}
         done = store.finish(found.files, arrays, unknown)
         assert done.quantised  # caches what goes through a projection
         passages, languages, neutral = done.places, done.languages, languages_of(done.arrays)
@@ -122,6 +142,15 @@ def update(
         skipped_rows=found.rows,
         neutral=neutral,
     )
+
+
+def _are_translated(found: "Plan", store: IndexWriter) -> bool:
+    """Return whether most pages are in several languages, which a line says if they were not before."""
+    pages = {each.file.path: each.file.language for each in found.files if len(each.keys) and is_page(each.file.path)}
+    translated = are_translated(pages)
+    if translated and not store.state.get("translated"):
+        log.info("most pages are in several languages, so searches balance scores; --no-balance turns that off")
+    return translated
 
 
 def _unknown(store: IndexWriter, encoder: Encoder, found: "Plan") -> dict[str, str]:
@@ -180,6 +209,7 @@ class Plan:
 
 def plan(
     store: IndexWriter,
+    root: Root,
     documents: Sequence[Source],
     settings: Settings,
     unreadable: Mapping[str, str],
@@ -199,7 +229,7 @@ def plan(
         for file in unreadable
     }
     if not drop:
-        _require_named(store, documents, named.union(*hidden.values()))
+        _require_named(store, root, documents, named.union(*hidden.values()))
     files, broken = _compare(found, store, documents, settings, strict, callback)
     for path in (path for paths in hidden.values() for path in paths):
         _keep_blocks(found, store, path)
@@ -317,7 +347,7 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
     found.detected += notes.detected
     found.repeated += notes.repeated
     for what, times in notes.counts.items():
-        found.counts.setdefault(what, []).append((times, source.file))
+        found.counts.setdefault(what, []).append((times, source.path.as_posix()))
 
 
 def _draw(drawn: Drawn, entry: tuple[int, str]) -> None:
@@ -340,23 +370,25 @@ def new_passages(found: Plan, settings: Settings) -> Iterator[Passage]:
                     left.remove(key)
                     yield passage
         if left:
-            raise DataError(f"{source.file}: it changed while it was read; run metasearch index again")
+            raise DataError(f"{source.path}: it changed while it was read; run metasearch index again")
 
 
-def _require_named(store: IndexWriter, documents: Sequence[Source], named: Set[str]) -> None:
-    others = [path for path in store.files if path not in named]
-    if forgotten := [path for path in others if _has_content(path)]:
+def _require_named(store: IndexWriter, root: Root, documents: Sequence[Source], named: Set[str]) -> None:
+    others = [name for name in store.files if name not in named]
+    if forgotten := [name for name in others if _has_content(root.place(name))]:
         raise ConfigError(
             f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as "
-            f"'{forgotten[0]}': name them too, or pass --prune to remove them"
+            f"'{shown(root.place(forgotten[0]))}': name them too, or pass --prune to remove them, or --root with their "
+            "folder if they moved"
         )
-    # Names are as they were given: from another folder, documents that are there seem to be gone.
-    if others and len(others) == len(store.files) and not any(map(os.path.isabs, others)):
+    # Names as they were given: from another folder, documents that are there seem to be gone.
+    as_given = root.folder is None and not any(Path(name).is_absolute() for name in others)
+    if others and len(others) == len(store.files) and as_given:
         known = {file.sha256 for file in store.files.values()}
         if not any(_digest(source) in known for source in documents):
             raise ConfigError(
                 f"{store.folder}: none of its {len(others):,} documents, such as '{others[0]}', was named or exists "
-                f"below {Path.cwd()}. Call this in the folder where the index was made, or --prune them"
+                f"below {Path.cwd()}. Pass --root with the folder where the index was made, or --prune them"
             )
 
 
@@ -368,9 +400,9 @@ def _digest(source: Source) -> str:
         return ""
 
 
-def _has_content(path: str) -> bool:
+def _has_content(path: Path) -> bool:
     """Return whether a document exists and is not empty."""
     try:
-        return Path(path).is_file() and Path(path).stat().st_size > 0
+        return path.is_file() and path.stat().st_size > 0
     except OSError as error:
         raise DataError(f"{path}: cannot be checked: {error.strerror or error}") from None

@@ -9,7 +9,7 @@ from metasearch.config.roles import ROLE_NAMES, Role
 from metasearch.errors import nearest
 
 ROLES: dict[str, Role] = {**ROLE_NAMES, "passage": "candidate"}
-"""Values of `input_type`, and the role in which the encoder reads such texts; without a value they are documents."""
+"""Values of `input_type`, and the role in which the encoder reads such texts; without a value they are `document`."""
 PROJECTED = ("query", "document", "passage")
 """Values of `input_type` whose embeddings get the projection of a neutral index."""
 
@@ -138,8 +138,8 @@ class SearchAnswer(BaseModel):
 class IndexFacts(BaseModel):
     """The answer to `GET /index`.
 
-    `max_hits` is the largest number of hits for a query; `unknown_languages` are those that the model hardly knows,
-    with the reasons.
+    `max_hits` is the largest number of hits for a query; `ranking` is how requests are ranked that do not say;
+    `unknown_languages` are those that the model hardly knows, with the reasons.
     """
 
     model: str
@@ -147,6 +147,7 @@ class IndexFacts(BaseModel):
     max_hits: int
     passages: int
     languages: dict[str, int]
+    ranking: dict[str, bool | str]
     unknown_languages: dict[str, str]
 
 

@@ -97,7 +97,8 @@ class Service:
         if body.dimensions not in (None, width):
             message = f"dimensions: {body.dimensions}; embeddings of '{self.name}' have {width}"
             raise RequestError(422, "invalid_dimensions", message, "dimensions")
-        work = EmbeddingWork(schemas.ROLES[body.input_type or "document"], body.input_type in schemas.PROJECTED)
+        kind = body.input_type or "document"
+        work = EmbeddingWork(schemas.ROLES[kind], kind in schemas.PROJECTED)
         results, truncated, limit = await self._ask(request, work, "input", body.input, body.truncate)
         tokens = sum(result.tokens for result in results)
         return schemas.EmbeddingsAnswer(
@@ -152,6 +153,7 @@ class Service:
             max_hits=self.limits.hits,
             passages=sum(self.searcher.languages.values()),
             languages=dict(self.searcher.languages),
+            ranking=self.searcher.ranking.model_dump(),
             unknown_languages=dict(self.searcher.store.unknown),
         )
 

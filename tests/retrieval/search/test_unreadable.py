@@ -64,7 +64,7 @@ def test_a_document_that_cannot_be_read_stays_as_it_was_indexed_until_it_can(kin
         assert (done.documents, done.kept, done.skipped, done.dropped, done.changed) == (3, 1, 0, 0, 0)
         (said,) = [message for message in caplog.messages if message.startswith("kept")]
         assert said.startswith("kept as indexed before, 1 documents: docs/a.de.jsonl")
-    assert texts(tmp_path) == sorted([*before, ("docs/new.txt", "New.")])
+    assert texts(tmp_path) == sorted([*before, ("new.txt", "New.")])
     (docs / "a.de.jsonl").unlink()
     (docs / "a.de.jsonl").write_text(DE, encoding="utf-8")
     done = index()
@@ -82,7 +82,7 @@ def test_new_documents_of_a_folder_that_cannot_be_read_are_skipped_and_the_other
     assert (done.documents, done.skipped, done.kept) == (2, len(BAD), 0)
     for kind in BAD:
         assert [message for message in caplog.messages if message.startswith(f"skipped: docs/{kind}.jsonl")]
-    assert {file for file, _ in texts(tmp_path)} == {"docs/a.de.jsonl", "docs/old/b.en.jsonl"}
+    assert {file for file, _ in texts(tmp_path)} == {"a.de.jsonl", "old/b.en.jsonl"}
 
 
 def test_documents_that_are_named_and_cannot_be_read_are_an_error_that_names_all_and_changes_nothing(docs, tmp_path):
@@ -140,7 +140,7 @@ def test_strict_names_all_that_cannot_be_read_also_in_documents_that_did_not_cha
         caplog.clear()
         done = index()
         assert (done.documents, done.skipped) == (4, 2)
-    assert ("docs/c.md", "Keys: where\nUnder the mat.") in texts(tmp_path)
+    assert ("c.md", "Keys: where\nUnder the mat.") in texts(tmp_path)
     for name in ("c.md", "d.jsonl", "e.csv", "f.txt"):
         (docs / name).unlink()
     assert index(strict=True).documents == 2

@@ -3,6 +3,7 @@
 import pytest
 
 from helpers.serving import demo_passages, running
+from metasearch.config.index import RankingSettings
 from metasearch.retrieval.index import expansion
 
 
@@ -50,6 +51,15 @@ def test_expand_scores_passages_with_their_like_in_other_languages(served, searc
     assert answer["error"]["message"].startswith("expand: expansion compares all passages with each other, at most 1")
 
 
+def test_without_a_key_or_with_null_a_search_ranks_as_the_index_says(searcher, monkeypatch):
+    monkeypatch.setattr(searcher, "ranking", RankingSettings(hybrid=True, expand=False, balance=False, by="page"))
+    with running(searcher) as server:
+        asked = [{}, {"hybrid": None}, {"hybrid": True}, {"hybrid": False}]
+        answers = [server.post("/search", {"query": "Pharos", "top_k": 3, **keys})[1] for keys in asked]
+        assert server.get("/index")[1]["ranking"]["hybrid"] is True
+    assert answers[0] == answers[1] == answers[2] != answers[3]
+
+
 def test_a_query_that_is_too_long_is_cut_and_that_is_said(served, searcher):
     _, answer = served.post("/search", {"queries": ["bees", "bees " * 300]})
     assert (answer["truncated"], answer["max_tokens"]) == ([1], searcher.encoder.limit("question"))
@@ -64,6 +74,7 @@ def test_the_index_is_described(served):
             "max_hits": 20,
             "passages": 60,
             "languages": {"ar": 20, "de": 20, "en": 20},
+            "ranking": {"hybrid": False, "expand": False, "balance": False, "by": "page"},
             "unknown_languages": {},
         },
     )

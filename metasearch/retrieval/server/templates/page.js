@@ -5,6 +5,7 @@
   const query = at("query");
   const hits = at("hits");
   const TOPS = [5, 10, 20, 50, 100];
+  const RANKED = { balance: "scores balanced by language", expand: "document expansion" };
   const COLOURS = 7; // the languages beyond share the eighth
   let about = null; // what the server has: model, passages, languages
   let asking = null; // the request under way
@@ -83,7 +84,7 @@
     found.set("q", query.value.trim());
     for (const tag of languages()) found.append("language", tag);
     if (at("top_k").value !== "10") found.set("top_k", at("top_k").value);
-    if (at("hybrid").checked) found.set("hybrid", "1");
+    if (at("hybrid").checked !== about.ranking.hybrid) found.set("hybrid", at("hybrid").checked ? "1" : "0");
     return `?${found}`;
   };
   // What is no number goes to the server as it is, which says so.
@@ -97,7 +98,7 @@
     const known = [...at("top_k").options].map((each) => each.value);
     if (!known.includes(topK)) at("top_k").append(element("option", {}, topK)); // the server says what is wrong with it
     at("top_k").value = topK;
-    at("hybrid").checked = found.get("hybrid") === "1";
+    at("hybrid").checked = found.has("hybrid") ? found.get("hybrid") === "1" : about.ranking.hybrid;
     const unknown = wanted.filter((tag) => !(tag in about.languages));
     return unknown.length ? `No passage is in ${unknown.join(", ")}: that is left out of the languages.` : "";
   };
@@ -245,7 +246,9 @@
     at("filter").hidden = tags.length < 2;
     const tops = TOPS.filter((topK) => topK <= about.max_hits);
     at("top_k").replaceChildren(...(tops.length ? tops : [about.max_hits]).map((topK) => element("option", {}, String(topK))));
-    at("facts").textContent = `${plural(about.passages, "passage")} in ${plural(tags.length, "language")}, model ${about.model}`;
+    const ranked = Object.entries(RANKED).filter(([name]) => about.ranking[name]).map(([, word]) => `, ${word}`);
+    const size = `${plural(about.passages, "passage")} in ${plural(tags.length, "language")}`;
+    at("facts").textContent = `${size}, model ${about.model}${ranked.join("")}`;
   };
   const begin = async () => {
     try {
