@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ from metasearch.runs.versions import cores
 
 _REMEMBERED = 64
 """Documents whose headings stay in memory."""
+PATH = "path"
+"""Field of every passage to filter by, unless documents have one: its file, and each folder that it is in."""
 _AT_ONCE = 4096
 """Passages whose words are counted at a time."""
 
@@ -304,6 +306,8 @@ class LocalStore(Store):
             rows = self._contents.rows_of(np.array([number for number, _ in found], np.int64)).tolist()
             if name in names:
                 columns[name] = Column((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
+        if name == PATH and name not in columns:
+            columns[name] = Column(self._paths())
         require_field(condition, columns)
         column = columns[name]
         assert column is not None
@@ -311,6 +315,13 @@ class LocalStore(Store):
             message = f"the field '{name}' has no text, number or boolean to filter by"
             raise SearchError("where", "unknown_field", message)
         return column
+
+    def _paths(self) -> Iterator[tuple[int, str]]:
+        """Yield each row with the paths of its documents, and of the folders that they are in."""
+        rows = self._contents.rows_of(self._contents.ids)
+        for file, part in self._contents.parts():
+            paths = [file.path, *(each.as_posix() for each in PurePosixPath(file.path).parents)]
+            yield from ((row, path) for row in set(rows[part].tolist()) for path in paths)
 
     @cached_property
     def _columns(self) -> dict[str, Column | None]:

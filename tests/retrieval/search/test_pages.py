@@ -98,3 +98,29 @@ def test_a_language_finds_its_regions(tmp_path):
         assert {hit.passage.language for hit in hits} == found
     with pytest.raises(ConfigError, match="no passage is in language 'en-AU'"):
         searcher.search(["key"], languages=["en-AU"])
+
+
+def test_a_path_is_a_file_or_a_folder_of_documents(tmp_path):
+    for name in ("a/b/one.txt", "a/two.txt", "three.txt"):
+        (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "docs" / name).write_text(f"The key of {name}.\n\nEqual in all.", encoding="utf-8")
+    ms.index_documents([tmp_path / "docs"], tmp_path / "index", encoder="tiny", asked={"length": 20})
+    searcher = ms.open_searcher(tmp_path / "index")
+    inside = {"a": {"one", "two"}, "a/b": {"one"}, "a/two.txt": {"two"}}
+    for path, names in inside.items():
+        (hits,) = searcher.search(["key"], where={"path": path}, by="passage")
+        # What all documents have is one row, shown at the first of its places.
+        assert {name for hit in hits for name in ("one", "two", "three") if name in hit.passage.text} == names
+    assert searcher.search(["key"], where=["path=b"]) == [[]]
+    with pytest.raises(ConfigError, match="no passage has the field 'paths'"):
+        searcher.search(["key"], where=["paths=a"])
+
+
+def test_a_field_of_documents_goes_before_the_path(tmp_path):
+    rows = [{"text": "The key.", "path": "own", "n": 1}, {"text": "The door.", "path": "other"}]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    ms.index_documents([tmp_path / "rows.jsonl"], tmp_path / "index", encoder="tiny")
+    searcher = ms.open_searcher(tmp_path / "index")
+    for where in ("n=1", "path=own", "path=own"):
+        assert [hit.passage.text for hit in searcher.search(["key"], where=[where])[0]] == ["The key."]
+    assert searcher.search(["key"], where=["path=rows.jsonl"]) == [[]]
