@@ -52,8 +52,8 @@ def load_labels(
         languages: tags to choose from where a language is detected; by default those that are frequent in the rows.
         ignore_identical_ids: of a BEIR folder: a document with the id of a query is the query itself, as in ArguAna,
             and is not ranked for it. Tasks of mteb say so themselves.
-        named: documents may be names of pages. Their candidates are in `RetrievalData.named`, with the name as text,
-            until `metasearch.data.label_pages.join_pages` puts the passages of the pages in their places.
+        named: documents may be names of pages: paths, addresses, or ids of rows. A candidate then has the name as its
+            text, until `metasearch.data.documents.joining` finds the passages of the page.
 
     Raises:
         DataError: a row or a column is missing or wrong; the message names file and line.
@@ -123,8 +123,6 @@ class _Collector:
         """Id and language → the question, and its first place."""
         self.candidates: dict[tuple[str, str], Candidate] = {}
         """Language and text → the candidate."""
-        self.named: dict[str, str] = {}
-        """Id of a candidate that is the name of a page → its first place."""
         self.relevant: set[str] = set()
         """Ids of candidates that answer something."""
         self.judged: dict[tuple[str, str], tuple[float, str]] = {}
@@ -146,8 +144,6 @@ class _Collector:
         where = (label.document_language, label.document)
         fresh = Candidate(f"d{len(self.candidates) + 1}", *where, group)
         candidate = self.candidates.setdefault(where, fresh)
-        if label.named:
-            self.named.setdefault(candidate.id, label.place)
         if label.relevance and candidate.id not in self.relevant:
             # A document belongs to the group of a query that it answers.
             self.candidates[where] = replace(candidate, group=group)
@@ -198,4 +194,4 @@ def _data(labels: Sequence[Label], notes: list[str]) -> RetrievalData:
     if not questions:
         raise DataError(f"{labels[0].place}: no row has a relevance above 0: no document answers any query")
     grades = {pair: grade for pair, (grade, _) in corpus.judged.items() if grade != 1}
-    return replace(joined(questions, candidates, same), grades=grades, named=corpus.named)
+    return replace(joined(questions, candidates, same), grades=grades)

@@ -158,7 +158,6 @@ class RetrievalData:
         missing: ids of a question and a relevant document that is not among the candidates → relevance. As in
             trec_eval, it counts as not found.
         ignore_identical_ids: a candidate with the id of a question is the question itself, and is not ranked for it.
-        named: id of a candidate whose text is the name of a page → where its first label stands.
         notes: what was noticed while the data was read, such as detected languages; in words.
     """
 
@@ -169,7 +168,6 @@ class RetrievalData:
     grades: Mapping[tuple[str, str], float] = field(default_factory=dict)
     missing: Mapping[tuple[str, str], float] = field(default_factory=dict)
     ignore_identical_ids: bool = False
-    named: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     kind: ClassVar[TaskKind] = "retrieval"

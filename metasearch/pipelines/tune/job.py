@@ -84,7 +84,8 @@ class TuneRun(Run[TuneConfig]):
         if isinstance(given, str) and not given:
             raise DataError(f"{self.files.path}: the labels are in no file. Continue with: {self.continuation}")
         if not isinstance(given, Benchmark | RetrievalData):
-            given = load_labels(given, config.columns, ignore_identical_ids=config.ignore_identical_ids)
+            identical, named = config.ignore_identical_ids, bool(config.documents)
+            given = load_labels(given, config.columns, ignore_identical_ids=identical, named=named)
         self.labels = Labels.of(given, config.folds)
         self.notes += self.labels.data.notes  # logged by what read them
         log.info("labels: %s", self.labels.data.describe())
