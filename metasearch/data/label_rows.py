@@ -4,6 +4,7 @@ A row with several documents becomes one label for each. Values of a column `pag
 and so are paths and addresses in the column `document`: `metasearch tune --documents` joins them to their pages.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -21,6 +22,7 @@ _DOCUMENTS = ("document", "page", "pages", "url", "path")
 """Columns with documents, of which the first is read; all but `document` have names of pages."""
 COLUMNS = ("query", *_DOCUMENTS, "language", "query_language", "document_language", "relevance", "id", "group")
 """Names of values that are read, whatever their columns are called."""
+_DECIMAL = re.compile(r"0,\d+|\d+,\d{1,2}")
 _OFTEN = 10
 """Clicks on one page of a query for each click on another one, from which the other one is left out."""
 
@@ -28,6 +30,12 @@ _OFTEN = 10
 def _read_tag(value: Any) -> str:
     tag = "" if value is None or blank(str(value)) else parse_tag(str(value))
     return tag if is_known(tag) else ""
+
+
+def _read_number(value: Any) -> Any:
+    """Return a number with a decimal comma with a point; `1,000` may be a thousand, and stays."""
+    comma = isinstance(value, str) and _DECIMAL.fullmatch(value.strip())
+    return value.replace(",", ".") if comma else value
 
 
 _Tag = Annotated[str, BeforeValidator(_read_tag)]
@@ -48,7 +56,7 @@ class Label(BaseModel):
     language: _Tag = ""
     query_language: _Tag = ""
     document_language: _Tag = ""
-    relevance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    relevance: Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_read_number)] = 1.0
     id: _Name = ""
     group: _Name = ""
 

@@ -37,6 +37,16 @@ def test_a_query_may_accept_several_documents(column):
     assert answers(load(*one)) == answers(load(several))
 
 
+@pytest.mark.parametrize(("written", "grade"), [("0,5", 0.5), ("2,25", 2.25), ("0,125", 0.125), ("3", 3.0)])
+def test_a_relevance_may_have_a_decimal_comma(written, grade):
+    assert load(row("return", "a.html", relevance=written)).grades == {("q1", "d1"): grade}
+
+
+def test_a_comma_that_may_be_of_thousands_is_an_error():
+    with pytest.raises(DataError, match=r"row 1: relevance: .* a valid number, .*got '1,000'"):
+        load(row("return", "a.html", relevance="1,000"))
+
+
 def test_an_empty_list_is_a_row_without_a_document():
     data = load(row("return", "a.html"), row("hours", []))
     assert data.notes == ("skipped rows without a text: 1, the first: row 2: page: expected a text, got nothing",)
