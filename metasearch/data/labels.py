@@ -123,6 +123,8 @@ class _Collector:
         """Id and language → the question, and its first place."""
         self.candidates: dict[tuple[str, str], Candidate] = {}
         """Language and text → the candidate."""
+        self.places: dict[str, str] = {}
+        """Id of a candidate → its first place."""
         self.relevant: set[str] = set()
         """Ids of candidates that answer something."""
         self.judged: dict[tuple[str, str], tuple[float, str]] = {}
@@ -144,6 +146,7 @@ class _Collector:
         where = (label.document_language, label.document)
         fresh = Candidate(f"d{len(self.candidates) + 1}", *where, group)
         candidate = self.candidates.setdefault(where, fresh)
+        self.places.setdefault(candidate.id, label.place)
         if label.relevance and candidate.id not in self.relevant:
             # A document belongs to the group of a query that it answers.
             self.candidates[where] = replace(candidate, group=group)
@@ -194,4 +197,4 @@ def _data(labels: Sequence[Label], notes: list[str]) -> RetrievalData:
     if not questions:
         raise DataError(f"{labels[0].place}: no row has a relevance above 0: no document answers any query")
     grades = {pair: grade for pair, (grade, _) in corpus.judged.items() if grade != 1}
-    return replace(joined(questions, candidates, same), grades=grades)
+    return replace(joined(questions, candidates, same), grades=grades, places=corpus.places)

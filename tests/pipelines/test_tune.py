@@ -246,7 +246,7 @@ def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets)
 def test_a_limit_of_time_drops_folds_and_then_the_most_expensive_steps(caplog):
     base, tuned, maml = Step(), Step("fine-tune"), Step("maml")
     plan = Plan((base, tuned, maml), 5, {base: 0, tuned: 10, maml: 100}, alignment=0)
-    assert plan.seconds == 5 * (10 + 100) + 100
+    assert plan.seconds == 5 * (10 + 100 + 100) + 100  # the most expensive one has a control
     assert plan.within(4 * 110 + 100).folds == 4
     shorter = plan.within(60)
     assert (shorter.steps, shorter.folds, shorter.seconds) == ((base, tuned), 3, 3 * 10 + 10)
