@@ -39,6 +39,7 @@ from metasearch.pipelines.run import ENCODER, Run, require_disk_space, stopped
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.form import warn_of_form
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
+from metasearch.pipelines.tune.long_documents import cut_long
 from metasearch.pipelines.tune.pages import Pages, quoted_languages
 from metasearch.pipelines.tune.plan import Plan
 from metasearch.pipelines.tune.questions import show
@@ -48,7 +49,7 @@ from metasearch.pipelines.tune.table import Table, results_path, split_rankings
 from metasearch.pipelines.tune.training import ALIGNMENT, cost
 from metasearch.pipelines.tune.workshop import Workshop
 from metasearch.retrieval.indexes import index_documents
-from metasearch.retrieval.search.passages import cutting
+from metasearch.retrieval.search.passages import ROLE, cutting
 from metasearch.runs.callbacks import Callback, OpenCallback, PrefixedProgress
 from metasearch.runs.rows import Row
 from metasearch.runs.torchrun_env import require_alone
@@ -103,6 +104,8 @@ class TuneRun(Run[TuneConfig]):
         self._index = IndexSettings(detect=tuple(languages) if len(languages) > 1 else "all")
         if self.config.documents:
             self._read_documents()
+        elif self.labels.whole:
+            self._cut_long()
         warn_of_unknown(self.encoder, ((each.language, each.text) for each in texts_of(self.labels.everything)))
         return {ENCODER: self.encoder.origin}
 
@@ -265,6 +268,14 @@ class TuneRun(Run[TuneConfig]):
         pages = Pages.of(self.labels.data, passages, config.documents, _SEARCHED, config.same_page)
         self.labels = Labels.on_pages(pages, config.folds)
         for note in pages.notes:
+            self._note(note)
+
+    def _cut_long(self) -> None:
+        """Cut labelled documents into passages that the encoder would truncate."""
+        (_, how), encoder = cutting(self._index, self.encoder), self.encoder
+        data, note = cut_long(self.labels.data, how, lambda texts: encoder.is_truncated(texts, ROLE).tolist())
+        if note:
+            self.labels = Labels.of(data, self.config.folds)
             self._note(note)
 
     def _warn_of_form(self) -> None:
