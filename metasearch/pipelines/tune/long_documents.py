@@ -33,7 +33,7 @@ def cut_long(data: RetrievalData, how: Settings, truncated: Truncated) -> tuple[
     count = sum(map(len, passages.values()))
     note = (
         f"{len(long)} of {len(data.candidates)} labelled documents are longer than the encoder reads, so they were cut "
-        f"into {count} passages of {how.limit} tokens at most; each is an answer, and a document counts once, at its best."
+        f"into {count} passages of {how.limit} tokens at most; each is an answer, and a document counts once."
     )
     return replace(data, candidates=tuple(candidates), grades=grades), note
 
