@@ -49,8 +49,8 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
       metasearch index help-pages -o help.index --vectors help.parquet
     """
-    from metasearch.cli._progress import ProgressBar
     from metasearch.retrieval.indexes import index_documents
+    from metasearch.runs.progress import ProgressBar
 
     settings = _options.given(IndexSettings, asked)
     own = {_options.parameter_name(*setting) for setting in _options.settings_in(IndexSettings)} | {"prompt"}

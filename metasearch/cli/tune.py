@@ -55,8 +55,11 @@ def command(labels: str, output: Path, as_json: bool, **flags: Any) -> None:
       metasearch tune labels.csv --documents help-pages/ --translations corpus/ -o shop
       metasearch tune faq.jsonl --columns query=question,document=answer --time 30m -o faq
     """
-    from metasearch.cli._progress import ProgressBar
+    from metasearch.evaluation.report.formats import terminal
     from metasearch.pipelines.tune.call import tune
+    from metasearch.runs.progress import ProgressBar
 
     result = tune(labels, output, open_callback=ProgressBar, **flags)
-    print_result(as_json, {"folder": str(output), "steps": result.table}, f"{result.report}\nfolder: {output}")
+    print_result(
+        as_json, {"folder": str(output), "steps": result.table}, f"{terminal(result.report)}\nfolder: {output}"
+    )
