@@ -61,7 +61,7 @@ class Moved:
 
     @property
     def gain(self) -> float:
-        """Difference of its score from that of the base encoder."""
+        """Its score less the score of the base encoder."""
         return self.score - self.base
 
 
