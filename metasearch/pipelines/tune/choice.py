@@ -61,7 +61,7 @@ class Moved:
 
     @property
     def gain(self) -> float:
-        """Difference of its score from that of the base encoder."""
+        """Its score less the score of the base encoder."""
         return self.score - self.base
 
 
@@ -77,6 +77,7 @@ class Choice:
         least_p: smallest p-value that its groups allow; of nested choices, unless the base encoder is kept.
         others: fold → what is chosen without it, where that is not the kept one.
         refused: name of a line that would be kept → why it is not.
+        dropped: steps that there was no time to try.
         changes: by language and side, of the nested choices.
         moved: questions whose scores the nested choices change; the greatest gain first.
     """
@@ -90,6 +91,7 @@ class Choice:
     least_p: float = 0.0
     others: Mapping[int, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     moved: tuple[Moved, ...] = ()
 
@@ -127,7 +129,7 @@ class Choice:
         changes = _changes(table, by_question)
         return cls(
             table.measure, len(nested), len(folds), tuple(standings.values()), own, behind, least_p, others, refused,
-            changes, moved,
+            (), changes, moved,
         )  # fmt: skip
 
     @property
@@ -148,7 +150,8 @@ class Choice:
             nested = "; each fold is scored by what the others choose" if trained else ""
             score += f". The choice depends on the folds ({found}){nested}"
         refused = "".join(f" '{name}' is not kept: {reason}." for name, reason in self.refused.items())
-        return f"Kept: {kept}. {score}. {self._reason()}{refused}"
+        dropped = f" Not tried, for lack of time: {', '.join(self.dropped)}." if self.dropped else ""
+        return f"Kept: {kept}. {score}. {self._reason()}{refused}{dropped}"
 
     def _reason(self) -> str:
         if not self.best.kept:
@@ -156,7 +159,8 @@ class Choice:
             return f"It is the simplest that is not significantly worse than the best, {than}."
         if self.standings[0].kept:
             return "Nothing else is better." if len(self.standings) > 1 + len(self.refused) else self._alone
-        return "Everything simpler is significantly worse, and nothing else is better."
+        tried = " that was tried" if self.dropped else ""
+        return f"Everything simpler{tried} is significantly worse, and nothing else{tried} is better."
 
     @property
     def _alone(self) -> str:

@@ -9,7 +9,7 @@ report.html, report.md
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -197,8 +197,12 @@ class TuneRun(Run[TuneConfig]):
             for step, benchmark in product(waiting, scored):
                 self._score(step.control, len(steps) + steps.index(step), benchmark, callback)
             table = Table.read(self.files, config.accept)
-        self._note_dropped(plan, steps, table)
-        return Choice.of(table)
+        tried = {step for step, _ in table.lines}
+        dropped = [step for step in steps if step not in tried]
+        for step in dropped:
+            took = duration(plan.folds * plan.each[step])
+            self._note(f"'{step}' was not tried: --time has no room for it (about {took}).")
+        return replace(Choice.of(table), dropped=tuple(map(str, dropped)))
 
     def _score(self, step: Step, rank: int, benchmark: Benchmark, callback: Callback) -> None:
         """Score a step on a fold, unless it is scored."""
@@ -250,13 +254,6 @@ class TuneRun(Run[TuneConfig]):
         """Log something that the report says, too."""
         log.info("%s", note)
         self.notes.append(note)
-
-    def _note_dropped(self, plan: Plan, steps: Sequence[Step], table: Table) -> None:
-        tried = {step for step, _ in table.lines}
-        for step in steps:
-            if step not in tried:
-                took = duration(plan.folds * plan.each[step])
-                self._note(f"'{step}' was not tried: --time has no room for it (about {took}).")
 
     def _read_documents(self) -> None:
         """Join the labels to passages of the documents, as the index will have them."""

@@ -138,7 +138,7 @@ def _answers(
 def _wrong(
     data: RetrievalData, meant: Mapping[str, Sequence[int]], book: _Book, relevant: Mapping[str, Collection[str]]
 ) -> dict[tuple[str, str], float]:
-    """Return the grades of passages: those of labels, for all passages of a page."""
+    """Return the grades of all passages of a page: what its labels say."""
     grades: dict[tuple[str, str], float] = {}
     for (uid, name), grade in data.grades.items():
         for page in book.with_translations({book.page_of[i] for i in meant[name]}):

@@ -30,7 +30,7 @@ _EXPLAINED = (
 )
 _BY_LANGUAGE = (
     "Scores of the kept line, of choices without the fold of a question. Where pages are ranked, those in the "
-    "question's language and those in other languages are also scored apart, each among the pages that are not relevant."
+    "question's language and those in other languages are also scored apart, each among pages that are not relevant."
 )
 _HITS = f"The questions that changed most, {MOST} at most in each table. Relevant hits have a check mark."
 _NESTED = (

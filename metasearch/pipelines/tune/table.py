@@ -181,7 +181,7 @@ def results_path(run: RunFolder, task: str, step: Step | str, fold: int, pool: s
 
 
 def split_rankings(results: Mapping[Pool, QueryResults]) -> dict[Pool, QueryResults]:
-    """Return what is stored for each pool: the first one has the scores of all, and each its own ranking."""
+    """Return the results that a file of each pool has: its ranking, and in the first one all scores."""
     first, *others = results
     whole = replace(
         results[first],
