@@ -44,10 +44,11 @@ def _parse_columns(value: str) -> dict[str, str]:
 def command(labels: str, output: Path, as_json: bool, **flags: Any) -> None:
     """Adapt an encoder to the questions and documents in LABELS, and index your documents with it.
 
-    LABELS is a CSV, TSV, JSON lines or Parquet file with the columns query and document; also query_language,
-    document_language, relevance and group. A BEIR folder, hub:ORG/NAME and mteb:TASK work, too. The command compares
-    the base encoder, the language-neutral projection, balanced scores and fine-tuning on the same
-    held-out folds. It keeps the simplest of them that no other one beats significantly, and trains it on all labels.
+    LABELS is a CSV, TSV, JSON lines, Excel or Parquet file with the columns query and document, or page: the path or
+    address of a page in --documents. Also query_language, document_language, relevance and group. A BEIR folder,
+    hub:ORG/NAME and mteb:TASK work, too. The command compares the base encoder, the language-neutral projection,
+    balanced scores and fine-tuning on the same held-out folds. It keeps the simplest of them that no other one beats
+    significantly, and trains it on all labels.
 
     \b
     Examples:

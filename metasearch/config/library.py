@@ -124,7 +124,7 @@ class Library:
         for key in (key for key in overrides if key not in Recipe.model_fields):
             recipe = self._read("recipe", name, Recipe)
             options = registry.load("learners", recipe.learner).LEARNER.Options.model_fields
-            sections = {**recipe.model_dump(), "options": options}
+            sections = {**recipe.model_dump(exclude={"sources"}), "options": options}
             found = [
                 f"{section}.{key}" for section, keys in sections.items() if isinstance(keys, Mapping) and key in keys
             ]
