@@ -91,7 +91,7 @@ def execute(
     run: "Run[Any]", trackers: Sequence[str], trust_remote_code: bool, as_json: bool, patience: float = 0
 ) -> None:
     """Run to the end with a progress bar and trackers, and print the report."""
-    from metasearch.cli._progress import ProgressBar
+    from metasearch.runs.progress import ProgressBar
     from metasearch.runs.trackers import add_trackers
 
     callback = add_trackers(ProgressBar, trackers, run.files.path)

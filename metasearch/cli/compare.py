@@ -115,7 +115,7 @@ def report(paths: Sequence[Path], output: Path, as_json: bool, **compared: Any) 
     written = write(found, output)
     missing = "".join(f"{line}\n" for line in study.missing)
     tree = {"main": asdict(found.main), "files": list(map(str, written))}
-    print_result(as_json, tree, f"{formats.markdown(found.main)}\n{missing}report: {written[0]}")
+    print_result(as_json, tree, f"{formats.terminal(formats.markdown(found.main))}\n{missing}report: {written[0]}")
 
 
 def _read(paths: Sequence[Path], compared: dict[str, Any]) -> "tuple[Study, Arm | None]":

@@ -40,9 +40,9 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
       metasearch evaluate --task mteb:STS17 --encoder mini-e5
       metasearch evaluate --task shop --pool multilingual --pool reranked --rerank BAAI/bge-reranker-v2-m3
     """
-    from metasearch.cli._progress import ProgressBar
     from metasearch.io.output import claim_file
     from metasearch.pipelines.score import evaluate_encoder
+    from metasearch.runs.progress import ProgressBar
     from metasearch.runs.rows import write_rows
 
     config, benchmark = configure_on_task(EvaluateConfig, flags)

@@ -41,10 +41,10 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
         reject_unused_options(*where, why="no task is read; pass --task")
     claim(output)
 
-    from metasearch.cli._progress import ProgressBar
     from metasearch.data.benchmark import load_benchmark
     from metasearch.encoders.load import load_encoder
     from metasearch.pipelines.export import export
+    from metasearch.runs.progress import ProgressBar
 
     benchmark = load_benchmark(task, **where) if task else None
     loaded = load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)

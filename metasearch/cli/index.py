@@ -59,8 +59,8 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
       metasearch index help-pages -o help.index --vectors help.parquet
       metasearch index -o help.index --balance
     """
-    from metasearch.cli._progress import ProgressBar
     from metasearch.retrieval.indexes import index_documents
+    from metasearch.runs.progress import ProgressBar
 
     settings, ranking = _options.given(IndexSettings, asked), _options.given(RankingSettings, asked)
     if not documents:

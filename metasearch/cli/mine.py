@@ -29,8 +29,8 @@ def command(output: Path, as_json: bool, **flags: Any) -> None:
       metasearch mine --task lareqa --encoder e5 --data ~/data -o hard.jsonl
       metasearch mine --task shop --num-negatives 1 --language de --language en -o hard-negatives
     """
-    from metasearch.cli._progress import ProgressBar
     from metasearch.pipelines.mine import mine
+    from metasearch.runs.progress import ProgressBar
     from metasearch.runs.rows import write_rows
 
     if output.suffix not in ("", ".jsonl"):

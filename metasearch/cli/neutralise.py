@@ -58,9 +58,9 @@ def command(
     names = dict.fromkeys([*given, *tasks])
     benchmarks = {name: load_benchmark(name, **where) for name in names}
 
-    from metasearch.cli._progress import ProgressBar
     from metasearch.encoders.load import load_encoder
     from metasearch.pipelines.neutral import describe_effect, neutralise_encoder, train_texts
+    from metasearch.runs.progress import ProgressBar
 
     read = train_texts(benchmarks[task], settings) if task else read_tagged(texts, settings.texts, settings.languages)
     scored = [benchmarks[name] for name in tasks or given]

@@ -46,8 +46,8 @@ def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json:
       metasearch prepare hub:sentence-transformers/parallel-sentences-talks/en-de -o talks
       metasearch prepare ~/data/parallel -o prepared --exclude lareqa --exclude tatoeba --data ~/data --detect all
     """
-    from metasearch.cli._progress import ProgressBar
     from metasearch.data.parallel.prepare import prepare_corpus
+    from metasearch.runs.progress import ProgressBar
 
     settings = _options.tree(CorpusSettings, asked)
     tests = _test_sets(asked["exclude"], asked["include"], asked["data"])

@@ -83,9 +83,9 @@ def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **f
 
     At the end the articles are indexed with the last encoder; you can search them in any language.
     """
-    from metasearch.cli._progress import ProgressBar
     from metasearch.io.output import claim
     from metasearch.pipelines.train import TrainRun, side_by_side
+    from metasearch.runs.progress import ProgressBar
 
     folder = output or fresh_folder(task)
     claim(folder)

@@ -44,10 +44,11 @@ def _parse_columns(value: str) -> dict[str, str]:
 def command(labels: str, output: Path, as_json: bool, **flags: Any) -> None:
     """Adapt an encoder to the questions and documents in LABELS, and index your documents with it.
 
-    LABELS is a CSV, TSV, JSON lines or Parquet file with the columns query and document; also query_language,
-    document_language, relevance and group. A BEIR folder, hub:ORG/NAME and mteb:TASK work, too. The command compares
-    the base encoder, the language-neutral projection, balanced scores and fine-tuning on the same
-    held-out folds. It keeps the simplest of them that no other one beats significantly, and trains it on all labels.
+    LABELS is a CSV, TSV, JSON lines, Excel or Parquet file with the columns query and document, or page: the path or
+    address of a page in --documents. Also query_language, document_language, relevance and group. A BEIR folder,
+    hub:ORG/NAME and mteb:TASK work, too. The command compares the base encoder, the language-neutral projection,
+    balanced scores and fine-tuning on the same held-out folds. It keeps the simplest of them that no other one beats
+    significantly, and trains it on all labels.
 
     \b
     Examples:
@@ -55,8 +56,11 @@ def command(labels: str, output: Path, as_json: bool, **flags: Any) -> None:
       metasearch tune labels.csv --documents help-pages/ --translations corpus/ -o shop
       metasearch tune faq.jsonl --columns query=question,document=answer --time 30m -o faq
     """
-    from metasearch.cli._progress import ProgressBar
+    from metasearch.evaluation.report.formats import terminal
     from metasearch.pipelines.tune.call import tune
+    from metasearch.runs.progress import ProgressBar
 
     result = tune(labels, output, open_callback=ProgressBar, **flags)
-    print_result(as_json, {"folder": str(output), "steps": result.table}, f"{result.report}\nfolder: {output}")
+    print_result(
+        as_json, {"folder": str(output), "steps": result.table}, f"{terminal(result.report)}\nfolder: {output}"
+    )

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from metasearch.config import registry, yaml
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.distillation import Distillation
-from metasearch.config.recipe import Recipe
+from metasearch.config.recipe import SET, Recipe
 from metasearch.config.run import DataConfig, FoldConfig
 from metasearch.config.task import Mode, Phase, Task, resolve
 from metasearch.config.yaml import Model
@@ -108,14 +108,28 @@ class Library:
         return [self.mode(name) for name in self.names("mode")]
 
     def recipe(self, name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
-        """Return a recipe by name, with values put over it."""
+        """Return a recipe by name, with values put over it, which its `sources` name."""
+        self._refuse_bare_keys(name, overrides or {})
         chosen, given = self._read("recipe", name, Recipe, overrides), (overrides or {}).get("loss")
         if isinstance(given, Mapping) and None in given.values():
             # What null takes out is gone by now, a slip as well.
             there = self._read("recipe", name, Recipe).loss.model_dump()
             for key in (key for key, value in given.items() if value is None and key not in {"name", *there}):
                 raise ConfigError(f"--set loss.{key}=null: recipe '{name}' has no such option.{nearest(key, there)}")
-        return chosen
+        own = dict.fromkeys(yaml.flatten(overrides or {}), SET)
+        return chosen.model_copy(update={"sources": chosen.sources | own}) if own else chosen
+
+    def _refuse_bare_keys(self, name: str, overrides: Mapping[str, Any]) -> None:
+        """Raise `ConfigError` for a key that stands in a section of the recipe, with the section."""
+        for key in (key for key in overrides if key not in Recipe.model_fields):
+            recipe = self._read("recipe", name, Recipe)
+            options = registry.load("learners", recipe.learner).LEARNER.Options.model_fields
+            sections = {**recipe.model_dump(exclude={"sources"}), "options": options}
+            found = [
+                f"{section}.{key}" for section, keys in sections.items() if isinstance(keys, Mapping) and key in keys
+            ]
+            if found:
+                raise ConfigError(f"--set {key}: unknown key. Did you mean '{' or '.join(found)}'?")
 
     def distillation(self, name: str, overrides: Mapping[str, Any] | None = None) -> Distillation:
         """Return a recipe with several stages by name, with values changed."""

@@ -22,6 +22,8 @@ from metasearch.errors import nearest
 
 ZERO_SHOT = "zero-shot"
 """Name of the learner of an encoder that is scored without training."""
+SET = "set by the user"
+"""Source of a value that was put over a recipe, as with `--set`."""
 NEUTRAL = "neutral"
 """Stands for the learner of a base encoder with a projection."""
 

@@ -207,6 +207,10 @@ class TuneConfig(Settings):
     """Device to run on; auto takes a GPU if there is one."""
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
     """Random seed of folds and episodes."""
+    same_page: bool | None = None
+    """Translations of a page answer what it answers; by default if the paths of the documents show them."""
+    accept: bool = False
+    """Keep a step although pages in the question's language, or those in others, are ranked significantly worse."""
 
 
 Config = TypeVar("Config", bound=Settings)

@@ -2,7 +2,8 @@
 
 | column | value |
 |---|---|
-| `query`, `document` | two texts |
+| `query`, `document` | two texts; a list of texts has several documents |
+| `page`, or `url`, `path` | instead of `document`: the name of a page in the documents of `metasearch tune` |
 | `language` | tag of both, such as `de`; or `query_language` and `document_language`; detected if missing |
 | `relevance` | a number from 0; 0 labels one that is no answer, greater numbers are gains; 1 without the column |
 | `id` | name of the query: rows with one id are about one query, in several languages its translations |
@@ -18,49 +19,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, Field
-
-from metasearch.config.languages import is_known, parse_tag
+from metasearch.config.languages import UNKNOWN
 from metasearch.data import mteb_tasks
 from metasearch.data.documents.languages import detect_all
-from metasearch.data.formats.blank import blank
-from metasearch.data.formats.rows import Row, missing_column, read_rows
+from metasearch.data.label_rows import Label, read_labels
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.overlap import key
-from metasearch.data.readers import Text, beir, checked, joined
+from metasearch.data.readers import beir, joined
 from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.errors import ConfigError, DataError, require_known
-
-COLUMNS = ("query", "document", "language", "query_language", "document_language", "relevance", "id", "group")
-"""Names of values that are read, whatever their columns are called."""
+from metasearch.errors import ConfigError, DataError
 
 log = logging.getLogger(__name__)
-
-
-def _read_tag(value: Any) -> str:
-    tag = "" if value is None or blank(str(value)) else parse_tag(str(value))
-    return tag if is_known(tag) else ""
-
-
-_Tag = Annotated[str, BeforeValidator(_read_tag)]
-_Text = Annotated[Text, BeforeValidator(lambda value: "" if value is None else value)]
-_Name = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
-
-
-class _Label(BaseModel):
-    """A row; the languages are empty until they are detected."""
-
-    place: str
-    query: _Text
-    document: _Text
-    language: _Tag = ""
-    query_language: _Tag = ""
-    document_language: _Tag = ""
-    relevance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    id: _Name = ""
-    group: _Name = ""
 
 
 def load_labels(
@@ -68,6 +39,7 @@ def load_labels(
     columns: Mapping[str, str] | None = None,
     languages: Sequence[str] = (),
     ignore_identical_ids: bool = False,
+    named: bool = False,
 ) -> RetrievalData:
     """Return the data of labelled rows: dicts, a pandas `DataFrame`, a `datasets.Dataset`, or a path.
 
@@ -80,6 +52,8 @@ def load_labels(
         languages: tags to choose from where a language is detected; by default those that are frequent in the rows.
         ignore_identical_ids: of a BEIR folder: a document with the id of a query is the query itself, as in ArguAna,
             and is not ranked for it. Tasks of mteb say so themselves.
+        named: documents may be names of pages: paths, addresses, or ids of rows. A candidate then has the name as its
+            text, until `metasearch.data.documents.joining` finds the passages of the page.
 
     Raises:
         DataError: a row or a column is missing or wrong; the message names file and line.
@@ -101,7 +75,7 @@ def load_labels(
         return beir.read_folder(Path(rows), languages, ignore_identical_ids=ignore_identical_ids)
     if ignore_identical_ids:
         raise ConfigError(f"{_name(rows)}: ignore_identical_ids: only documents of a BEIR folder have ids")
-    labels, notes = _read_rows(rows, dict(columns or {}))
+    labels, notes = read_labels(rows, dict(columns or {}), named, _name(rows))
     _complete_languages(labels, languages, notes)
     data = _data(labels, notes)
     for note in notes:
@@ -109,47 +83,19 @@ def load_labels(
     return replace(data, notes=tuple(notes))
 
 
-def _read_rows(rows: Any, columns: Mapping[str, str]) -> tuple[list[_Label], list[str]]:
-    """Return the rows that have both texts, and notes of what was not read."""
-    for name in columns:
-        require_known("column", name, COLUMNS)
-    labels, ignored, empty = list[_Label](), Counter[str](), list[str]()
-    for row in read_rows(rows, columns):
-        _require_columns(row, columns)
-        if lacking := next((name for name in ("query", "document") if _is_empty(row.values[name])), ""):
-            empty.append(f"{row.place}: {lacking}: expected a text, got nothing")
-        else:
-            labels.append(checked(_Label, {**row.values, "place": row.place}, row.place))
-        ignored.update(name for name in row.values if name not in COLUMNS)
-    if not labels:
-        raise DataError(empty[0] if empty else f"{_name(rows)}: no rows")
-    notes = [f"columns that are not read: {', '.join(ignored)}"] if ignored else []
-    if empty:
-        notes.append(f"skipped rows without a text: {len(empty)}, the first: {empty[0]}")
-    return labels, notes
-
-
 def _name(rows: Any) -> str:
     return str(rows) if isinstance(rows, str | Path) else "rows"
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and bool(blank(value)))
-
-
-def _require_columns(row: Row, columns: Mapping[str, str]) -> None:
-    for name in ("query", "document"):
-        if name not in row.values:
-            missing = missing_column(row.place, columns.get(name, name), row.values)
-            raise DataError(f"{missing} Name yours: --columns {name}=COLUMN, or columns={{...}} in Python")
 
 
 # Languages that no column gives are detected.
 
 
-def _complete_languages(labels: Sequence[_Label], languages: Sequence[str], notes: list[str]) -> None:
+def _complete_languages(labels: Sequence[Label], languages: Sequence[str], notes: list[str]) -> None:
     """Give rows both languages; detected ones are noted."""
     lacking = [label.query for label in labels if not (label.query_language or label.language)]
+    for label in labels:
+        if label.named:  # its passages have languages of their own
+            label.document_language = UNKNOWN
     lacking += [label.document for label in labels if not (label.document_language or label.language)]
     tags = detect_all(lacking, languages) if lacking else {}
     if tags:
@@ -166,7 +112,7 @@ def _complete_languages(labels: Sequence[_Label], languages: Sequence[str], note
 class _Collector:
     """Collects labels; equal documents are one candidate, and equal queries one question."""
 
-    def __init__(self, labels: Sequence[_Label]) -> None:
+    def __init__(self, labels: Sequence[Label]) -> None:
         self.given = {label.id for label in labels if label.id}
         self.ids: dict[tuple[str, str], str] = {}
         """Language and text of a query → its id."""
@@ -177,6 +123,8 @@ class _Collector:
         """Id and language → the question, and its first place."""
         self.candidates: dict[tuple[str, str], Candidate] = {}
         """Language and text → the candidate."""
+        self.places: dict[str, str] = {}
+        """Id of a candidate → its first place."""
         self.relevant: set[str] = set()
         """Ids of candidates that answer something."""
         self.judged: dict[tuple[str, str], tuple[float, str]] = {}
@@ -186,7 +134,7 @@ class _Collector:
         self.repeated: list[str] = []
         """Places of rows that repeat one."""
 
-    def add(self, label: _Label, group: str) -> None:
+    def add(self, label: Label, group: str) -> None:
         uid = label.id or self._made_id(label.query_language, label.query)
         question = Question(uid, label.query_language, label.query, group)
         first, place = self.questions.setdefault((uid, label.query_language), (question, label.place))
@@ -198,6 +146,7 @@ class _Collector:
         where = (label.document_language, label.document)
         fresh = Candidate(f"d{len(self.candidates) + 1}", *where, group)
         candidate = self.candidates.setdefault(where, fresh)
+        self.places.setdefault(candidate.id, label.place)
         if label.relevance and candidate.id not in self.relevant:
             # A document belongs to the group of a query that it answers.
             self.candidates[where] = replace(candidate, group=group)
@@ -223,7 +172,7 @@ class _Collector:
         return self.ids[language, text]
 
 
-def _data(labels: Sequence[_Label], notes: list[str]) -> RetrievalData:
+def _data(labels: Sequence[Label], notes: list[str]) -> RetrievalData:
     corpus = _Collector(labels)
     groups = [f"group {label.group}" if label.group else f"row {i}" for i, label in enumerate(labels, 1)]
     same: list[tuple[str, str]] = []
@@ -248,4 +197,4 @@ def _data(labels: Sequence[_Label], notes: list[str]) -> RetrievalData:
     if not questions:
         raise DataError(f"{labels[0].place}: no row has a relevance above 0: no document answers any query")
     grades = {pair: grade for pair, (grade, _) in corpus.judged.items() if grade != 1}
-    return replace(joined(questions, candidates, same), grades=grades)
+    return replace(joined(questions, candidates, same), grades=grades, places=corpus.places)

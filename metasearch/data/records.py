@@ -78,6 +78,8 @@ class Candidate:
         group: the article it belongs to; empty where it is in the pool of every part.
         answers: ids of the questions that it answers.
         shown: text for a person to read; the sentence without its paragraph.
+        page: the page that it is a passage of. A ranked list has a page once, at its best passage. Empty where each
+            candidate is ranked by itself.
     """
 
     id: str
@@ -86,6 +88,7 @@ class Candidate:
     group: str
     answers: tuple[str, ...] = ()
     shown: str = ""
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,7 @@ class RetrievalData:
         missing: ids of a question and a relevant document that is not among the candidates → relevance. As in
             trec_eval, it counts as not found.
         ignore_identical_ids: a candidate with the id of a question is the question itself, and is not ranked for it.
+        places: id of a candidate → where its first label stands, such as `labels.csv:3`, where that is known.
         notes: what was noticed while the data was read, such as detected languages; in words.
     """
 
@@ -168,6 +172,7 @@ class RetrievalData:
     grades: Mapping[tuple[str, str], float] = field(default_factory=dict)
     missing: Mapping[tuple[str, str], float] = field(default_factory=dict)
     ignore_identical_ids: bool = False
+    places: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     kind: ClassVar[TaskKind] = "retrieval"
@@ -191,6 +196,25 @@ class RetrievalData:
             for question in candidate.answers:
                 table.setdefault(question, {}).setdefault(candidate.language, []).append(candidate)
         return {uid: {tag: tuple(found) for tag, found in own.items()} for uid, own in table.items()}
+
+    @cached_property
+    def by_page(self) -> "RetrievalData":
+        """The same data with one candidate for each page: its first passage, with all that the page answers.
+
+        Pages are in the order of their first passages.
+        """
+        pages: dict[str, list[Candidate]] = {}
+        for candidate in self.candidates:
+            pages.setdefault(candidate.page or f"\0{candidate.id}", []).append(candidate)
+        answers = ([uid for each in own for uid in each.answers] for own in pages.values())
+        firsts = (own[0] for own in pages.values())
+        ranked = (replace(first, answers=tuple(dict.fromkeys(own))) for first, own in zip(firsts, answers, strict=True))
+        page_of = {each.id: own[0].id for own in pages.values() for each in own}
+        grades: dict[tuple[str, str], float] = {}
+        for (uid, name), grade in self.grades.items():
+            place = (uid, page_of.get(name, name))
+            grades[place] = max(grade, grades.get(place, 0.0))
+        return replace(self, candidates=tuple(ranked), grades=grades)
 
     @cached_property
     def questions_by_language(self) -> dict[str, tuple[Question, ...]]:
@@ -233,7 +257,11 @@ class RetrievalData:
     def fingerprint(self) -> str:
         """Hash of everything that a learner or evaluation can see."""
         questions = ((q.id, q.language, q.text, q.group) for q in self.questions)
-        candidates = ((c.id, c.language, c.text, c.group, *c.answers) for c in self.candidates)
+        pages = ((c.page,) if c.page else () for c in self.candidates)
+        candidates = (
+            (c.id, c.language, c.text, c.group, *c.answers, *page)
+            for c, page in zip(self.candidates, pages, strict=True)
+        )
         grades = ((*pair, repr(grade)) for pair, grade in chain(self.grades.items(), self.missing.items()))
         ignored = [("ignore_identical_ids",)] if self.ignore_identical_ids else []
         return fingerprint_of(chain(questions, candidates, grades, ignored), self.translated)

@@ -24,6 +24,7 @@ from metasearch.evaluation.scores import (
     Score,
     SearchResult,
     candidate_languages,
+    page_numbers,
     questions_in_order,
     ranking_pool,
     require_answers,
@@ -64,11 +65,13 @@ def evaluate_retrieval(
     for measure in measures:
         load_function(measure, "retrieval")
     require_answers(data, pools)
-    questions, language_of = questions_in_order(data), candidate_languages(data)
+    questions, language_of, pages = questions_in_order(data), candidate_languages(data), page_numbers(data)
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")
     vectors = np.concatenate(
         [encoder.encode([q.text for q in own], "question") for _, own in sorted(data.questions_by_language.items())]
     )
+    # What is ranked, and judged: from here on a candidate is a page, if there are pages.
+    data = data if pages is None else data.by_page
     judgements = Judgements.from_answers(questions, data)
 
     def rerank(row: Scores, number: int) -> None:
@@ -82,8 +85,9 @@ def evaluate_retrieval(
         ranked = expanded(candidates, language_of) if pool == EXPANDED else candidates
         rescore = rerank if pool == RERANKED else None
         results[pool] = search(
-            questions, vectors, ranked, judgements, language_of, pool == BALANCED, rescore, depth, data.identical
-        )
+            questions, vectors, ranked, judgements, candidate_languages(data), pool == BALANCED, rescore, depth,
+            data.identical, pages,
+        )  # fmt: skip
     return score_rankings(data, results, measures, pools)
 
 
@@ -221,6 +225,7 @@ def search(
     rescore: Callable[[Scores, int], None] | None = None,
     depth: int = DEPTH,
     identical: Mapping[str, int] | None = None,
+    pages: Indices | None = None,
 ) -> SearchResult:
     """Rank all candidates for each question by dot product; ties by index.
 
@@ -228,11 +233,16 @@ def search(
     candidate, `(C,)`; each of 0 to L - 1 occurs. With `balanced`, scores are normalised per language
     (`metasearch.encoders.pool_scores`). `rescore` changes the scores `(C,)` of a question, by its number, in place.
     `depth` candidates of each question are kept. `identical` has the index of the candidate that is not ranked for the
-    question with an id: it comes last, with the score -inf.
+    question with an id: it comes last, with the score -inf. `pages` is the page of each vector, from 0, ascending by
+    first passage: then candidates are pages, with the score of their best passage.
     """
     # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
-    size, depth = len(candidates), min(depth, len(candidates))
+    size, by_page, heads = len(candidates), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if pages is not None:
+        by_page = np.argsort(pages, kind="stable")
+        heads = np.flatnonzero(np.diff(pages[by_page], prepend=-1))
+    depth = min(depth, len(languages))
     first = first_equal(candidates)
     copies = np.flatnonzero(first != np.arange(size))
     by_language = np.argsort(languages, kind="stable")
@@ -248,6 +258,8 @@ def search(
         scores[:, copies] = scores[:, first[copies]]
         # A NaN is neither higher nor equal: unchecked, a relevant candidate with such a score would rank first.
         _require_finite(scores, questions[start:end])
+        if pages is not None:
+            scores = np.maximum.reduceat(scores[:, by_page], heads, axis=1)
         left_out = _list_identical(questions[start:end], identical or {})
         scores[left_out] = _LOWEST
         if balanced:

@@ -1,8 +1,8 @@
 """`metasearch.meta_train`: a user's own model learns from a user's own rows, in one call."""
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from sentence_transformers import SentenceTransformer
@@ -21,9 +21,9 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import TRIPLET_ROLES
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError
-from metasearch.evaluation.report.formats import duration
 from metasearch.pipelines.factory import fit, make_learner
-from metasearch.runs.callbacks import SILENT, Callback, CallbackGroup
+from metasearch.runs.callbacks import Callback
+from metasearch.runs.progress import ProgressBar
 
 log = logging.getLogger(__name__)
 
@@ -31,28 +31,6 @@ Model = TypeVar("Model", SentenceTransformer, Encoder)
 
 _SMALL = "e5"
 """Encoder whose recipes fit some dozen questions and a machine without a GPU; the paper's take days there."""
-_EVERY = 10.0
-"""Seconds between two lines of progress."""
-
-
-class _ProgressLog(Callback):
-    """Logs steps, with the time left, and dev scores."""
-
-    def __init__(self, recipe: str) -> None:
-        self._recipe = recipe
-        self._start = self._said = time.monotonic()
-
-    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Log a step: the first one, and then one in ten seconds."""
-        now = time.monotonic()
-        if step == 1 or now - self._said >= _EVERY:
-            left = (now - self._start) / step * (total - step)
-            log.info("meta_train, recipe %s: step %d of %d, about %s left", self._recipe, step, total, duration(left))
-            self._said = now
-
-    def on_dev(self, step: int, score: float, best: bool) -> None:
-        """Log a dev score."""
-        log.info("meta_train: dev score %.2f after step %d", 100 * score, step)
 
 
 def meta_train(
@@ -67,7 +45,7 @@ def meta_train(
     fold: int = 0,
     seed: int = 0,
     max_steps: int | None = None,
-    callback: Callback = SILENT,
+    callback: Callback | None = None,
     **options: Any,
 ) -> Model:
     """Meta-train a model on labelled rows, and return the same model with the weights of the best dev score.
@@ -88,7 +66,8 @@ def meta_train(
         fold: fold that is held out as test; for rows only.
         seed: random seed of episodes and dropout.
         max_steps: outer steps at most.
-        callback: called with steps and scores; the logger `metasearch` logs progress and the time left, too.
+        callback: called with steps and scores; by default a progress bar on stderr with the time left. A plain
+            `metasearch.runs.callbacks.Callback()` shows nothing.
         **options: options of the learner, such as `inner_lr=1e-2`.
 
     Raises:
@@ -108,8 +87,8 @@ def meta_train(
     encoder = model if isinstance(model, Encoder) else Encoder(model)
     check_sizes(benchmark, chosen, seed)
     trained = make_learner(chosen, encoder, own)
-    progress = CallbackGroup(_ProgressLog(chosen.recipe), callback)
-    fit(trained, benchmark, chosen, seed=seed, max_steps=max_steps, callback=progress)
+    with nullcontext(callback) if callback else ProgressBar(f"meta_train, recipe {chosen.recipe}") as progress:
+        fit(trained, benchmark, chosen, seed=seed, max_steps=max_steps, callback=progress)
     encoder.model.eval()
     return model
 
@@ -128,6 +107,7 @@ def _recipe(
     recipe: Recipe | str | None, learner: str, settings: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Recipe:
     """Return a recipe, by default the learner's, with settings and the learner's options put over it."""
+    registry.require("learners", learner)
     assigned = {**settings, **{f"options.{name}": value for name, value in options.items()}}
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe, assigned) if recipe else load_recipe(learner, assigned, encoder=_SMALL)

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config.recipe import ZERO_SHOT, Recipe
+from metasearch.config.roles import public_name
 from metasearch.config.run import RunConfig
 from metasearch.config.task import resolve
 from metasearch.data.benchmark import Benchmark, build
 from metasearch.data.folds import hold_out
-from metasearch.data.records import Data
+from metasearch.data.records import Data, grouped, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import ProjectedEncoder, append, require_none
 from metasearch.encoders.protocols import CachedEncoder
@@ -106,6 +107,7 @@ class TrainRun(Run[RunConfig]):
         described = describe(self.config.model_dump(mode="json"), rows)
         if benchmark.translations:
             described["translations"] = str(benchmark.translations)
+        described["tokens"] = _describe_lengths(encoder, benchmark.data)
         described["outer steps"] = f"{outcome.steps} ({outcome.ended})"
         atomic_write(files.model / CARD, _card(files, self.config, encoder, described))
         cost = used(self.seconds, encoder.device) | {"steps": outcome.steps}
@@ -171,6 +173,15 @@ class TrainRun(Run[RunConfig]):
             )
             append(encoder, neutral)
             self.files.save_model(encoder.save, encoder.size)
+
+
+def _describe_lengths(encoder: Encoder, data: Data) -> str:
+    """Return the most tokens of a text in each role, and how many texts are longer, in words."""
+    found = []
+    for role, texts in grouped(texts_of(data), lambda each: each.role).items():
+        cut = int(encoder.is_truncated([each.text for each in texts], role).sum())
+        found.append(f"{public_name(role)}: at most {encoder.limit(role)}, {cut} of {len(texts)} texts truncated")
+    return "; ".join(found)
 
 
 def _describe_translations(benchmark: Benchmark) -> Row:

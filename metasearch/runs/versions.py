@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from metasearch.config import yaml
+from metasearch.config.recipe import SET
 from metasearch.config.run import flat
 from metasearch.runs.rows import STAGE, Row
 from metasearch.version import __version__
@@ -111,6 +113,9 @@ def describe(config: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, str]:
 
 def _describe_recipe(recipe: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, str]:
     facts = {name: str(recipe[name]) for name in ("learner", "recipe") if name in recipe}
+    values = yaml.flatten(recipe)
+    if changed := [f"{key}={values.get(key)}" for key, source in recipe.get("sources", {}).items() if source == SET]:
+        facts["set"] = ", ".join(changed)
     if stages := [row["learner"] for row in rows if row.get("task") == STAGE]:
         facts["stages"] = ", ".join(stages)
     if recipe.get("labels"):

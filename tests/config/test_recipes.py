@@ -5,7 +5,10 @@ import re
 import pytest
 
 from helpers.declarations import leaves
-from metasearch.config.library import Library, overrides, shipped
+from metasearch.config.library import Library, load_recipe, overrides, shipped
+from metasearch.config.recipe import SET
+from metasearch.errors import ConfigError
+from metasearch.runs.versions import describe
 
 LIBRARY = Library()
 NAMES = LIBRARY.names("recipe")
@@ -111,3 +114,20 @@ def test_set_puts_values_over_a_recipe_and_leaves_the_rest():
     assert float(recipe.options["kd_weight"]) == 1 / 4
     assert float(recipe.options["inner_lr"]) == 1 / 1000
     assert recipe.dropout is True
+
+
+@pytest.mark.parametrize(
+    ("key", "whole"),
+    [("inner_steps", "options.inner_steps"), ("lr", "outer.lr"), ("k", "episodes.k"), ("epochs", "budget.epochs")],
+)
+def test_a_key_without_its_section_is_an_error_that_names_the_section(key, whole):
+    with pytest.raises(ConfigError, match=rf"--set {key}: unknown key\. Did you mean '{whole}'\?"):
+        load_recipe("maml-tiny", [f"{key}=5"])
+
+
+def test_values_that_a_user_sets_are_named_by_their_source_and_in_the_facts_of_a_run():
+    recipe = load_recipe("maml-tiny", ["options.inner_steps=2", "outer.lr=1e-4"])
+    own = {key for key, source in recipe.sources.items() if source == SET}
+    assert own == {"options.inner_steps", "outer.lr"}
+    assert describe({"recipe": recipe.model_dump()}, ())["set"] == "outer.lr=0.0001, options.inner_steps=2"
+    assert "set" not in describe({"recipe": load_recipe("maml-tiny").model_dump()}, ())

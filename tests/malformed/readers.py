@@ -46,7 +46,7 @@ def _anywhere(form: str) -> list[Row]:
         _row(form, "a folder in place of a file", spoil(name, None), f"{at}: cannot be read: Is a directory"),
         _row(form, "a file that is empty", spoil(name, ""), empty),
         _row(form, "a file that is blank", spoil(name, " \n"), blank),
-        _row(form, "a file in UTF-16", spoil(name, "\ufeffx\n".encode("utf-16-le")), f"{at}:1: not UTF-8: byte 0xff"),
+        _row(form, "a file in UTF-32", spoil(name, "\ufeffx\n".encode("utf-32-le")), f"{at}:1: not UTF-8: byte 0xff"),
         _row(form, "a byte that is no UTF-8", spoil(name, b"\x80"), f"{at}:1: not UTF-8: byte 0x80"),
         _row(
             form,

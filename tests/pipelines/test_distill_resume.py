@@ -9,9 +9,9 @@ from helpers import forks
 from helpers.commands import metasearch
 from helpers.forks import Fork
 from helpers.parallel import FOLDERS, distill, flags, results, save_assistant, small, weights, write_corpus
-from metasearch.cli._progress import ProgressBar
 from metasearch.config.distill_run import DistillConfig
 from metasearch.runs.folder import RunFolder
+from metasearch.runs.progress import ProgressBar
 
 STEPS = 4
 PACE = [f"--set=stages.{stage}.budget.eval_every=2" for stage in ("assistant", "embedding", "student")]
@@ -39,7 +39,7 @@ def interrupted(args, stage, step, code=130):
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("metasearch.cli._progress.ProgressBar.on_step", on_step)
+        patch.setattr("metasearch.runs.progress.ProgressBar.on_step", on_step)
         return distill(*args, code=code).stderr
 
 

@@ -2,14 +2,15 @@
 
 | source | rows |
 |---|---|
-| `.csv`, `.tsv` | cells by the names in the header; a TSV has no quotes |
+| `.csv`, `.tsv` | cells by the names in the header; a TSV has no quotes, a CSV commas, semicolons, tabs or bars |
+| `.xlsx` | cells by the names in the header of the first sheet, with openpyxl |
 | `.jsonl` | a JSON object a line |
 | `.parquet`, `.arrow`, `.feather` | rows of the table, with pyarrow |
 | folder | of a `datasets.Dataset` or of a `DatasetDict` with one split, as `save_to_disk` writes them, with pyarrow |
 | folder | of shards of one table, such as `train-00000-of-00002.parquet`, in the order of their names |
 | in memory | an iterable of mappings, such as dicts or a `datasets.Dataset`; a table of pandas, polars or pyarrow |
 
-Text files may be packed: their names then end in `.gz`.
+Text files may be packed: their names then end in `.gz`. They are UTF-8, or UTF-16 with a byte-order mark.
 """
 
 import os
@@ -23,6 +24,7 @@ from typing import Any
 from metasearch.data.formats.arrow_files import SUFFIXES as ARROW
 from metasearch.data.formats.arrow_files import plain_columns, read_batches
 from metasearch.data.formats.blank import blank
+from metasearch.data.formats.excel_files import EXCEL, read_sheet
 from metasearch.data.formats.text_files import (
     Damage,
     bare_lines,
@@ -42,9 +44,8 @@ Source = str | Path | Iterable[Values] | Any
 
 STATE = "state.json"
 """File in every folder that `datasets.Dataset.save_to_disk` writes."""
-_OTHER_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _SHOWN = 40
-_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", *ARROW)
+_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", EXCEL, *ARROW)
 SHARD = re.compile(r"-\d+-of-\d+(?=\.|$)")
 """What names of shards of one table differ in."""
 
@@ -141,13 +142,15 @@ def _file_rows(path: Path, how: _How) -> Iterator[Row]:
         return _table(path, how)
     if kind in (".jsonl", ".ndjson"):
         return _json_rows(path, how.damaged)
+    if kind == EXCEL:
+        return _sheet_rows(path, how)
     if kind in ARROW:
         return _arrow_rows(path, [path], how)
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file or folder{near(path)}")
     raise DataError(
-        f"{path}: expected rows in .csv, .tsv, .jsonl (also as .gz), .parquet, .arrow, .feather or a folder of "
-        f"datasets; got '{kind}'"
+        f"{path}: expected rows in .csv, .tsv, .jsonl (also as .gz), .xlsx, .parquet, .arrow, .feather or a "
+        f"folder of datasets; got '{kind}'"
     )
 
 
@@ -181,13 +184,13 @@ def _table(path: Path, how: _How) -> Iterator[Row]:
         # Nothing can be read without a header.
         (how.damaged if header else refuse)(place, reason)
 
-    for line, cells in table_rows(path, damaged):
+    for line, cells in table_rows(path, damaged, headed=not how.names):
         if not cells:
             continue
         if not header:
             header = [cell.strip() for cell in cells]
             how.require_single(f"{path}:{line}", header)
-            _check_header(path, line, header, how.columns)
+            _check_header(f"{path}:{line}", header, how.columns)
         elif len(cells) != len(header):
             expected = f"{', '.join(how.names)};" if how.names else f"{len(header)} columns,"
             damaged(f"{path}:{line}", f"expected {expected} got {len(cells)}{' columns' if how.names else ''}")
@@ -206,12 +209,10 @@ def _by_name(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     return found
 
 
-def _check_header(path: Path, line: int, header: Sequence[str], columns: Mapping[str, str]) -> None:
-    if len(header) == 1 and (other := next((mark for mark in _OTHER_MARKS if mark in header[0]), None)):
-        raise DataError(f"{path}:{line}: expected columns between commas, got {_OTHER_MARKS[other]} in the header")
+def _check_header(place: str, header: Sequence[str], columns: Mapping[str, str]) -> None:
     for name in columns.values():
         if name not in header:
-            raise missing_column(f"{path}:{line}", name, header)
+            raise missing_column(place, name, header)
 
 
 def _json_rows(path: Path, damaged: Damage) -> Iterator[Row]:
@@ -228,6 +229,24 @@ def _json_rows(path: Path, damaged: Damage) -> Iterator[Row]:
             yield Row(place, line, value)
         else:
             damaged(place, f"expected an object in braces, got {text[:_SHOWN]}")
+
+
+# The first sheet of a workbook.
+
+
+def _sheet_rows(path: Path, how: _How) -> Iterator[Row]:
+    """Yield cells by the names in the header; a row without any is passed over."""
+    header: list[str] = []
+    for place, number, cells in read_sheet(path):
+        if not header:
+            header = [(cell or "").strip() for cell in cells]
+            how.require_single(place, header)
+            _check_header(place, header, how.columns)
+        elif any(cells[len(header) :]):
+            how.damaged(place, f"expected {len(header)} columns, got {len(cells)}")
+        else:
+            values = [*cells[: len(header)], *[None] * (len(header) - len(cells))]
+            yield Row(place, number, _by_name(header, values))
 
 
 # Tables of Arrow: Parquet files, and folders that `datasets.Dataset.save_to_disk` wrote.

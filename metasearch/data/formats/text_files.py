@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import logging
 import re
 import zlib
 from collections import Counter
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -31,9 +33,13 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+"""What may stand between the columns of a CSV."""
 _DAMAGE = re.compile("[\0\udc80-\udcff]")
 Damage = Callable[[str, str], None]
 """Called for an unreadable line or row with its place and the error."""
+
+log = logging.getLogger(__name__)
 
 # The limit holds for the whole process; the default of 131,072 characters is less than an article in one cell.
 csv.field_size_limit(LONGEST_ROW)
@@ -81,24 +87,44 @@ def opened(path: Path, reached: Callable[[], str]) -> Iterator[BinaryIO]:
 
 
 def byte_lines(path: Path) -> Iterator[bytes]:
-    """Yield a file's lines with their ends, without a byte-order mark; `.gz` is decompressed.
+    """Yield a file's lines in UTF-8 with their ends, without a byte-order mark; `.gz` is decompressed.
 
-    `DataError` for a line over the limit, and for the byte-order mark of another encoding than UTF-8.
+    A file that begins with the byte-order mark of UTF-16 is decoded. `DataError` for a line over the limit, for the
+    mark of UTF-32, and for damaged UTF-16.
     """
     number = 0
     with opened(path, lambda: f"line {number}") as file:
+        head = cast(io.BufferedReader, file).peek(4)[:4]
+        if _mark_of(head) == "UTF-16":
+            yield from _decoded_lines(path, file)
+            return
+        _refuse_mark(path, head)
         for number, line in enumerate(iter(partial(file.readline, LONGEST_ROW + 1), b""), 1):
             if len(line) > LONGEST_ROW:
                 raise DataError(f"{path}:{number}: the line has more than {LONGEST_ROW:,} bytes")
-            if number == 1:
-                _refuse_mark(path, line)
             yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
 
 
+def _decoded_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file in UTF-16, as spreadsheets save `Unicode text`, in UTF-8."""
+    number, lines = 0, io.TextIOWrapper(file, "utf-16", newline="\n")
+    try:
+        for number, line in enumerate(iter(partial(lines.readline, LONGEST_ROW + 1), ""), 1):
+            if len(line) > LONGEST_ROW:
+                raise DataError(f"{path}:{number}: the line has more than {LONGEST_ROW:,} characters")
+            yield line.encode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: damaged UTF-16 after line {number}: {error.reason}") from None
+
+
+def _mark_of(content: bytes) -> str:
+    """Return the encoding of a byte-order mark, other than UTF-8; empty without one."""
+    return next((name for mark, name in _BYTE_ORDER_MARKS.items() if content.startswith(mark)), "")
+
+
 def _refuse_mark(path: Path, content: bytes) -> None:
-    for mark, name in _BYTE_ORDER_MARKS.items():
-        if content.startswith(mark):
-            raise DataError(f"{path}:1: not UTF-8: byte {mark[0]:#04x} begins {name}; {_convert(name)}")
+    if name := _mark_of(content):
+        raise DataError(f"{path}:1: not UTF-8: byte {content[0]:#04x} begins {name}; {_convert(name)}")
 
 
 def _convert(name: str) -> str:
@@ -198,11 +224,14 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path}: {error}") from None
 
 
-def _csv_rows(path: Path, damaged: Damage) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: Path, damaged: Damage, headed: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield first line number and cells for each non-blank row in a CSV; bytes that are not UTF-8 stay in the cells."""
     # The csv module wants lines that a lone CR ends, too; line ends within quoted cells are left to it.
     lines = (part for line in byte_lines(path) for part in io.StringIO(_decoded(line), newline=""))
-    reader, first = csv.reader(lines, strict=True), 1
+    ahead: list[str] = []
+    while headed and all(map(blank, ahead)) and (line := next(lines, None)) is not None:
+        ahead.append(line)
+    reader, first = csv.reader(chain(ahead, lines), delimiter=_separator(path, ahead[-1:]), strict=True), 1
     while True:
         try:
             row = next(reader)
@@ -216,18 +245,29 @@ def _csv_rows(path: Path, damaged: Damage) -> Iterator[tuple[int, list[str]]]:
         first = reader.line_num + 1
 
 
+def _separator(path: Path, header: Sequence[str]) -> str:
+    """Return what stands between the columns in a header: commas, if there are any."""
+    counts = {mark: len(next(csv.reader(header, delimiter=mark), [])) for mark in _SEPARATORS}
+    if counts[","] > 1 or (found := max(counts, key=counts.__getitem__)) == ",":
+        return ","
+    log.info("%s: columns are between %s, as in the header", path, _SEPARATORS[found])
+    return found
+
+
 def _tsv_rows(path: Path, damaged: Damage) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of each line, split at tabs, without quotes; a blank line has none."""
     for number, line in bare_lines(path, damaged):
         yield number, [] if blank(line) else line.split("\t")
 
 
-def table_rows(path: Path, damaged: Damage = refuse) -> Iterator[tuple[int, list[str]]]:
+def table_rows(path: Path, damaged: Damage = refuse, headed: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Yield first line number and cells of each row in a CSV, or in a file with tabs; cells have LF as line ends.
 
-    `damaged` is called for an unreadable row, which is skipped; by default it is a `DataError`.
+    `damaged` is called for an unreadable row, which is skipped; by default it is a `DataError`. The header of a
+    `headed` CSV may have semicolons, tabs or bars between columns instead of commas.
     """
-    for line, cells in _csv_rows(path, damaged) if suffix_of(path) == ".csv" else _tsv_rows(path, damaged):
+    is_csv = suffix_of(path) == ".csv"
+    for line, cells in _csv_rows(path, damaged, headed) if is_csv else _tsv_rows(path, damaged):
         if damage := damage_of("\t".join(cells)):
             damaged(f"{path}:{line}", damage)
         else:

@@ -13,6 +13,8 @@ from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.runs.markdown import markdown as markdown_table
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&$])")
+_ESCAPED = re.compile(r"\\([\\`*_{}\[\]<>|#~&$])")
+_BARS = re.compile(r"(?<!\\)\|")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 _LATEX = {
     **{character: f"\\{character}" for character in "{}$&#_%"},
@@ -140,6 +142,21 @@ def _markdown_cell(table: Table, cell: Cell) -> str:
 def plain(text: str) -> str:
     """Return a text as Markdown that shows it."""
     return _MARKDOWN.sub(r"\\\1", _CONTROL.sub(" ", text)).strip()
+
+
+def terminal(text: str) -> str:
+    r"""Return Markdown for a terminal: without escapes, and with the columns of tables in line.
+
+    Example:
+        >>> print(terminal(r"| a | b\_c |"))
+        | a | b_c  |
+    """
+    return "\n".join("|".join(map(_bare, _BARS.split(line))) for line in text.split("\n"))
+
+
+def _bare(cell: str) -> str:
+    shown = _ESCAPED.sub(r"\1", cell)
+    return shown + " " * (len(cell) - len(shown)) * cell.endswith(" ")
 
 
 def minus(number: str) -> str:

@@ -60,6 +60,8 @@ def tune(
     folds: int = 4,
     time: float | None = None,
     seed: int = 0,
+    same_page: bool | None = None,
+    accept: bool = False,
     device: Device = "auto",
     trust_remote_code: bool = False,
     open_callback: OpenCallback = silent,
@@ -81,6 +83,9 @@ def tune(
         folds: held-out folds; fewer for few labels.
         time: seconds that it may take; the most expensive steps and folds are dropped.
         seed: random seed of folds and episodes.
+        same_page: whether translations of a page answer what it answers; by default where the documents' paths or
+            groups show them.
+        accept: keep a step although it harms the search in the question's language, or in others.
         device: device of the encoders.
         trust_remote_code: run Python code that comes with the encoder.
         open_callback: opens a progress callback.
@@ -94,6 +99,7 @@ def tune(
         "documents": _listed(documents), "translations": _listed(translations),
         "encoder": {"name": _from_anywhere(encoder), "trust_remote_code": trust_remote_code},
         "learners": tuple(learners), "folds": folds, "device": device, "seed": seed,
+        "same_page": same_page, "accept": accept,
     }  # fmt: skip
     config, folder = yaml.check(asked, TuneConfig, "tune"), Path(output)
     run = TuneRun(config, folder, None if path else labels, time)
@@ -103,8 +109,8 @@ def tune(
         if other := "; ".join(f"{key} is {before[key]}, not {now[key]}" for key in now if before[key] != now[key]):
             raise RunFolderError(f"{folder} holds a tuning with other settings ({other}); choose another -o")
     result = run.execute(open_callback, trust_remote_code)
-    choice = Choice.of(Table.read(RunFolder(folder))) if result.rows else None
-    if choice and str(choice) not in result.report:
+    choice = Choice.of(Table.read(RunFolder(folder), accept)) if result.rows else None
+    if choice and f"Kept: {choice.kept}. " not in result.report:
         log.warning("%s: another version chose the model by another rule; see report.md", folder)
     return TuneResult(folder, result.report, choice)
 

@@ -1,6 +1,6 @@
 """The kept line of a table of scores, and the sentence that says why, with scores where it was not chosen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
@@ -11,7 +11,7 @@ from metasearch.config.measure import BALANCED, EXPANDED, Pool
 from metasearch.evaluation.statistics.bounded import bounded_test
 from metasearch.evaluation.statistics.paired import PairedTest
 from metasearch.pipelines.tune.steps import Step
-from metasearch.pipelines.tune.table import ALPHA, Table
+from metasearch.pipelines.tune.table import ALPHA, Place, Table
 
 _RANKED: Mapping[str, str] = {BALANCED: ", balanced scores", EXPANDED: ", document expansion"}
 
@@ -20,7 +20,8 @@ _RANKED: Mapping[str, str] = {BALANCED: ", balanced scores", EXPANDED: ", docume
 class Standing:
     """A step with a ranking, its mean score from 0 to 1, and its difference from the base encoder, paired by question.
 
-    `p` is the p-value of the hypothesis that no other line is better, corrected for their number.
+    `p` is the p-value of the hypothesis that no other line is better, corrected for their number. `control` is the
+    difference from the same training on shuffled labels, of a line that was compared with it.
     """
 
     step: Step
@@ -29,9 +30,39 @@ class Standing:
     gain: PairedTest
     p: float
     kept: bool
+    control: PairedTest | None = None
 
     def __str__(self) -> str:
         return f"{self.step}{_RANKED.get(self.pool, '')}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """Scores of some questions by the base encoder and by what was chosen without their folds.
+
+    `language` is that of the questions; `side` says which relevant pages count, as in `Table.sides`.
+    """
+
+    language: str
+    side: str
+    questions: int
+    base: float
+    gain: PairedTest
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A question whose score the step that was chosen without its fold changes."""
+
+    place: Place
+    line: tuple[Step, Pool]
+    base: float
+    score: float
+
+    @property
+    def gain(self) -> float:
+        """Its score less the score of the base encoder."""
+        return self.score - self.base
 
 
 @dataclass(frozen=True)
@@ -45,6 +76,10 @@ class Choice:
         behind: difference of the best one from the kept one on all questions.
         least_p: smallest p-value that its groups allow; of nested choices, unless the base encoder is kept.
         others: fold → what is chosen without it, where that is not the kept one.
+        refused: name of a line that would be kept → why it is not.
+        dropped: steps that there was no time to try.
+        changes: by language and side, of the nested choices.
+        moved: questions whose scores the nested choices change; the greatest gain first.
     """
 
     measure: str
@@ -55,6 +90,10 @@ class Choice:
     behind: PairedTest
     least_p: float = 0.0
     others: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    moved: tuple[Moved, ...] = ()
 
     @classmethod
     def of(cls, table: Table) -> Self:
@@ -62,10 +101,14 @@ class Choice:
         kept, folds, base = table.choose(), np.unique(table.folds).tolist(), table.scores[0]
         mean = partial(bounded_test, baseline=np.zeros(len(base)), clusters=table.groups, low=0, high=1)
         difference = partial(bounded_test, clusters=table.groups, low=-1, high=1)
-        standings = tuple(
-            Standing(*line, mean(own), difference(own, base), table.p(number), number == kept)
+        standings = {
+            number: Standing(
+                *line, mean(own), difference(own, base), table.p(number), number == kept,
+                None if (control := table.control(number)) is None else difference(own, table.scores[control]),
+            )
             for number, (line, own) in enumerate(zip(table.lines, table.scores, strict=True))
-        )
+            if not line[0].shuffled
+        }  # fmt: skip
         without = {fold: table.without(fold) for fold in folds}
         chosen = {fold: each.choose() for fold, each in without.items()}
         least_p = min(each.least_p for each in without.values()) if kept else table.least_p
@@ -74,13 +117,25 @@ class Choice:
         nested = table.scores[by_question, np.arange(len(table.folds))]
         own = replace(standings[kept], mean=mean(nested), gain=difference(nested, base))
         others = {fold: str(standings[line]) for fold, line in chosen.items() if line != kept}
-        behind = difference(table.scores[table.scores.mean(axis=1).argmax()], table.scores[kept])
-        return cls(table.measure, len(nested), len(folds), standings, own, behind, least_p, others)
+        best = max(table.allowed, key=lambda line: table.scores[line].mean())
+        behind = difference(table.scores[best], table.scores[kept])
+        refused = {str(standings[line]): reason for line, reason in table.refused.items()}
+        order = np.argsort(base - nested, kind="stable").tolist() if table.places and kept else []
+        moved = tuple(
+            Moved(table.places[i], table.lines[by_question[i]], float(base[i]), float(nested[i]))
+            for i in order
+            if nested[i] != base[i]
+        )
+        changes = _changes(table, by_question)
+        return cls(
+            table.measure, len(nested), len(folds), tuple(standings.values()), own, behind, least_p, others, refused,
+            (), changes, moved,
+        )  # fmt: skip
 
     @property
     def best(self) -> Standing:
-        """The one with the highest mean; the simplest of equal ones."""
-        return max(self.standings, key=lambda each: each.mean.mean)
+        """The one with the highest mean of those that may be kept; the simplest of equal ones."""
+        return max((each for each in self.standings if str(each) not in self.refused), key=lambda each: each.mean.mean)
 
     def __str__(self) -> str:
         kept, trained = self.kept, not self.standings[0].kept
@@ -94,12 +149,34 @@ class Choice:
             found = ", ".join(f"'{name}' without fold {fold + 1}" for fold, name in self.others.items())
             nested = "; each fold is scored by what the others choose" if trained else ""
             score += f". The choice depends on the folds ({found}){nested}"
-        return f"Kept: {kept}. {score}. {self._reason()}"
+        refused = "".join(f" '{name}' is not kept: {reason}." for name, reason in self.refused.items())
+        dropped = f" Not tried, for lack of time: {', '.join(self.dropped)}." if self.dropped else ""
+        return f"Kept: {kept}. {score}. {self._reason()}{refused}{dropped}"
 
     def _reason(self) -> str:
         if not self.best.kept:
             than = f"{self.best}: {self.behind.shown()}"
             return f"It is the simplest that is not significantly worse than the best, {than}."
         if self.standings[0].kept:
-            return "Nothing else is better." if self.standings[1:] else "Nothing else was tried."
-        return "Everything simpler is significantly worse, and nothing else is better."
+            return "Nothing else is better." if len(self.standings) > 1 + len(self.refused) else self._alone
+        tried = " that was tried" if self.dropped else ""
+        return f"Everything simpler{tried} is significantly worse, and nothing else{tried} is better."
+
+    @property
+    def _alone(self) -> str:
+        return "Nothing else may be kept." if self.refused else "Nothing else was tried."
+
+
+def _changes(table: Table, by_question: Sequence[int]) -> tuple[Change, ...]:
+    """Return the gains of a line for each question, in each language and on each side."""
+    found, columns = [], np.arange(len(table.folds))
+    languages = np.array([language for _, language, _ in table.places])
+    for language in sorted({*languages.tolist()}):
+        for side, scores in {"": table.scores, **table.sides}.items():
+            there = (languages == language) & ~np.isnan(scores[0])
+            if there.any():
+                base, own = scores[0, there], scores[by_question, columns][there]
+                groups = np.array(table.groups)[there].tolist()
+                gain = bounded_test(own, base, groups, low=-1, high=1)
+                found.append(Change(language, side, int(there.sum()), float(base.mean()), gain))
+    return tuple(found)

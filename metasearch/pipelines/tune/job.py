@@ -9,8 +9,9 @@ report.html, report.md
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from metasearch.config.languages import UNKNOWN
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.documents.unlabelled import read_unlabelled
+from metasearch.data.documents.read import read
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData, texts_of
 from metasearch.data.texts import tagged_of
@@ -27,7 +28,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import append, estimate, is_neutral
 from metasearch.encoders.unknown_languages import warn_of_unknown
-from metasearch.errors import DataError, Interrupted, quoted
+from metasearch.errors import DataError, Interrupted, RunFolderError, quoted
 from metasearch.evaluation.report.formats import duration
 from metasearch.io import atomic_write
 from metasearch.pipelines.alignment import align
@@ -36,15 +37,19 @@ from metasearch.pipelines.cards import find_base
 from metasearch.pipelines.neutral import vectors_of
 from metasearch.pipelines.run import ENCODER, Run, require_disk_space, stopped
 from metasearch.pipelines.tune.choice import Choice
+from metasearch.pipelines.tune.form import warn_of_form
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
+from metasearch.pipelines.tune.long_documents import cut_long
+from metasearch.pipelines.tune.pages import Pages, quoted_languages
 from metasearch.pipelines.tune.plan import Plan
-from metasearch.pipelines.tune.report import PLAIN, RANKINGS, build_card, build_report
+from metasearch.pipelines.tune.questions import show
+from metasearch.pipelines.tune.report import FLATTERS, PLAIN, RANKINGS, build_card, build_report
 from metasearch.pipelines.tune.steps import Step, list_steps
-from metasearch.pipelines.tune.table import Table, results_path
+from metasearch.pipelines.tune.table import Table, results_path, split_rankings
 from metasearch.pipelines.tune.training import ALIGNMENT, cost
 from metasearch.pipelines.tune.workshop import Workshop
 from metasearch.retrieval.indexes import index_documents
-from metasearch.retrieval.search.passages import cutting
+from metasearch.retrieval.search.passages import ROLE, cutting
 from metasearch.runs.callbacks import Callback, OpenCallback, PrefixedProgress
 from metasearch.runs.rows import Row
 from metasearch.runs.torchrun_env import require_alone
@@ -54,7 +59,7 @@ from metasearch.training.hardware import used
 log = logging.getLogger(__name__)
 
 _SEARCHED = 2000
-"""Unlabelled passages that a fold searches at most: each trained step encodes them once for each fold."""
+"""Passages of pages without a label that a fold searches, about: each trained step encodes them once for each fold."""
 
 
 class TuneRun(Run[TuneConfig]):
@@ -84,7 +89,8 @@ class TuneRun(Run[TuneConfig]):
         if isinstance(given, str) and not given:
             raise DataError(f"{self.files.path}: the labels are in no file. Continue with: {self.continuation}")
         if not isinstance(given, Benchmark | RetrievalData):
-            given = load_labels(given, config.columns, ignore_identical_ids=config.ignore_identical_ids)
+            identical, named = config.ignore_identical_ids, bool(config.documents)
+            given = load_labels(given, config.columns, ignore_identical_ids=identical, named=named)
         self.labels = Labels.of(given, config.folds)
         self.notes += self.labels.data.notes  # logged by what read them
         log.info("labels: %s", self.labels.data.describe())
@@ -94,10 +100,12 @@ class TuneRun(Run[TuneConfig]):
         """Load the base encoder, and read the documents as it would index them."""
         length = self.labels.benchmark.task.max_length if self.labels.benchmark else None
         self.encoder = load_encoder(self.config.encoder, length, identify=True, device=self.config.device)
-        languages = sorted(self.labels.data.languages - {UNKNOWN})
+        languages = sorted(quoted_languages(self.labels.data) - {UNKNOWN})
         self._index = IndexSettings(detect=tuple(languages) if len(languages) > 1 else "all")
         if self.config.documents:
             self._read_documents()
+        elif self.labels.whole:
+            self._cut_long()
         warn_of_unknown(self.encoder, ((each.language, each.text) for each in texts_of(self.labels.everything)))
         return {ENCODER: self.encoder.origin}
 
@@ -132,10 +140,14 @@ class TuneRun(Run[TuneConfig]):
             index_documents(config.documents, to, *how, callback=callback, ranking=ranking)
         self._report(choice, encoder)
 
+    @property
+    def _flatters(self) -> bool:
+        return self.labels.whole and not self.config.documents
+
     def _report(self, choice: Choice | None, encoder: Encoder) -> None:
         files, data = self.files, self.labels.data
         result, languages = str(choice) if choice else self.notes[-1], sorted(data.languages)
-        sentences = [result]
+        sentences = [FLATTERS, result] if choice and self._flatters else [result]
         if choice and choice.kept.step.learner:
             sentences.append(f"The model in model/ is trained on all {len(data.questions)} labels.")
         ranking = RANKINGS.get(choice.kept.pool, {}) if choice else {}
@@ -147,7 +159,8 @@ class TuneRun(Run[TuneConfig]):
             sentences.append(f"Index documents to be searched so: {how}")
         facts = {"encoder": self.encoder.name, "labels": data.describe(), "languages": ", ".join(languages)}
         facts |= {"seed": str(self.config.seed), "versions": describe_versions(versions())}
-        texts = build_report(sentences, facts, choice, self.notes)
+        shown = show(files, self.labels.benchmark.task.name, choice.moved) if choice and self.labels.benchmark else []
+        texts = build_report(sentences, facts, choice, self.notes, shown)
         source = find_base("base", self.config.encoder.name, self.encoder.origin)
         atomic_write(files.model / CARD, build_card(encoder, source, result, languages, facts))
         atomic_write(files.path / "report.html", texts["report.html"])
@@ -159,7 +172,9 @@ class TuneRun(Run[TuneConfig]):
         """Score each step on each fold, and return the choice."""
         config, neutral = self.config, is_neutral(self.encoder)
         languages = () if neutral else self.labels.projectable()
+        self._require_same_pool()
         self._note_skipped(languages)
+        self._warn_of_form()
         steps = list_steps(bool(languages), bool(config.translations), config.learners)
         workshop = Workshop.open(config, self.encoder, self.labels, languages, callback)
         benchmarks = [self.labels.hold_out(fold) for fold in range(self.labels.folds)]
@@ -173,35 +188,47 @@ class TuneRun(Run[TuneConfig]):
         if done or any(step.aligned for step in plan.steps):
             how = (neutral, config.device, config.seed, callback)
             workshop = replace(workshop, aligned=align(config.encoder, config.translations, self.files.path, *how))
-        self.workshop, start = workshop, self.seconds
+        self.workshop, start, scored = workshop, self.seconds, list[Benchmark]()
         for fold, benchmark in enumerate(benchmarks[: plan.folds]):
             each = (self.seconds - start) / max(fold, 1)
-            # After this fold, the training on all labels takes about as long as one.
-            if self.limit is not None and fold >= LEAST_FOLDS and self.seconds + 2 * each > self.limit:
+            # After this fold, the control takes about as long as all folds, and the training on all labels as one.
+            left = (fold + 3) * each
+            if self.limit is not None and fold >= LEAST_FOLDS and self.seconds + left > self.limit:
                 log.warning("time: %d of %d folds are scored; another would take %s", fold, plan.folds, duration(each))
                 break
-            self._score_fold(plan, benchmark, steps, callback)
-        return Choice.of(Table.read(self.files))
+            scored.append(benchmark)
+            for step in plan.steps:
+                self._score(step, steps.index(step), benchmark, callback)
+        table = Table.read(self.files, config.accept)
+        while waiting := table.uncontrolled():
+            for step, benchmark in product(waiting, scored):
+                self._score(step.control, len(steps) + steps.index(step), benchmark, callback)
+            table = Table.read(self.files, config.accept)
+        tried = {step for step, _ in table.lines}
+        dropped = [step for step in steps if step not in tried]
+        for step in dropped:
+            took = duration(plan.folds * plan.each[step])
+            self._note(f"'{step}' was not tried: --time has no room for it (about {took}).")
+        return replace(Choice.of(table), dropped=tuple(map(str, dropped)))
 
-    def _score_fold(self, plan: Plan, benchmark: Benchmark, steps: Sequence[Step], callback: Callback) -> None:
+    def _score(self, step: Step, rank: int, benchmark: Benchmark, callback: Callback) -> None:
+        """Score a step on a fold, unless it is scored."""
         pools, task, fold = self.labels.pools(), benchmark.task, benchmark.fold
-        known = {(row["learner"], row["fold"]) for row in self.files.results()}
-        for step in plan.steps:
-            if (str(step), fold) in known:
-                continue
-            what = f"fold {fold + 1} of {plan.folds}, {step}"
-            found = self.workshop.score(step, benchmark, pools, PrefixedProgress(callback, what))
-            facts: Row = {
-                "task": task.name, "encoder": self.config.encoder.name, "learner": str(step),
-                "rank": steps.index(step), "monitor": task.monitor, "fold": fold, "split": "test",
-                "seed": self.config.seed, "data": self.labels.data.fingerprint, "weights": self.encoder.origin,
-                "versions": versions(),
-            }  # fmt: skip
-            # Before the rows, which say that the step is scored.
-            found.questions.save(results_path(self.files, task.name, step, fold), facts)
-            self.files.add_results({**facts, **row} for row in found.rows())
-            shown = ", ".join(f"{pool} {100 * found.mean(task.monitor, pool):.1f}" for pool in pools)
-            log.info("%s: %s %s", what, task.monitor, shown)
+        if (str(step), fold) in {(row["learner"], row["fold"]) for row in self.files.results()}:
+            return
+        what = f"fold {fold + 1} of {self.labels.folds}, {step}"
+        found = self.workshop.score(step, benchmark, pools, PrefixedProgress(callback, what))
+        facts: Row = {
+            "task": task.name, "encoder": self.config.encoder.name, "learner": str(step), "rank": rank,
+            "monitor": task.monitor, "fold": fold, "split": "test", "seed": self.config.seed,
+            "data": self.labels.everything.fingerprint, "weights": self.encoder.origin, "versions": versions(),
+        }  # fmt: skip
+        # Before the rows, which say that the step is scored.
+        for pool, results in split_rankings({pool: each.questions for pool, each in found.items()}).items():
+            results.save(results_path(self.files, task.name, step, fold, pool), facts)
+        self.files.add_results({**facts, **row} for each in found.values() for row in each.rows())
+        shown = ", ".join(f"{pool} {100 * each.mean(task.monitor, pool):.1f}" for pool, each in found.items())
+        log.info("%s: %s %s", what, task.monitor, shown)
 
     def _project_alone(self, callback: Callback) -> Encoder:
         """Return the encoder without language bias, which takes no label, or unchanged."""
@@ -236,11 +263,37 @@ class TuneRun(Run[TuneConfig]):
         self.notes.append(note)
 
     def _read_documents(self) -> None:
-        """Read the passages of the documents that hold no labelled document, as the index will have them."""
-        data, (_, how) = self.labels.data, cutting(self._index, self.encoder)
-        extra, count = read_unlabelled(self.config.documents, how, data.candidates, _SEARCHED)
-        self.labels = replace(self.labels, everything=replace(data, candidates=(*data.candidates, *extra)))
-        if self.labels.benchmark and extra:
-            self._note(f"Folds also search {len(extra)} of {count} passages of the documents.")
-        elif self.labels.benchmark:
-            self._note("Folds search the labelled documents alone: every passage of the documents holds one of them.")
+        """Join the labels to passages of the documents, as the index will have them."""
+        if not self.labels.whole:
+            self._note("The task has pools of its own, which are scored; the documents are only indexed.")
+            return
+        config, (_, how) = self.config, cutting(self._index, self.encoder)
+        passages = list(read(config.documents, how))
+        pages = Pages.of(self.labels.data, passages, config.documents, _SEARCHED, config.same_page)
+        self.labels = Labels.on_pages(pages, config.folds)
+        for note in pages.notes:
+            self._note(note)
+
+    def _cut_long(self) -> None:
+        """Cut labelled documents into passages that the encoder would truncate."""
+        (_, how), encoder = cutting(self._index, self.encoder), self.encoder
+        data, note = cut_long(self.labels.data, how, lambda texts: encoder.is_truncated(texts, ROLE).tolist())
+        if note:
+            self.labels = Labels.of(data, self.config.folds)
+            self._note(note)
+
+    def _warn_of_form(self) -> None:
+        everything, beside = self.labels.everything.candidates, self.labels.beside
+        answers = [each for each in everything if each.answers and each.id not in beside]
+        if warning := warn_of_form(answers, [each for each in everything if not each.answers]):
+            log.warning("%s", warning)
+            self.notes.append(warning)
+
+    def _require_same_pool(self) -> None:
+        """Raise `RunFolderError` where other passages were scored."""
+        now = self.labels.everything.fingerprint
+        if any(row["data"] != now for row in self.files.results()):
+            raise RunFolderError(
+                f"{self.files.path}: its scores are of other passages: the documents changed, or an earlier version "
+                "scored labelled texts; choose another -o"
+            )

@@ -12,6 +12,7 @@ from metasearch.data.folds import Split, split
 from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
 from metasearch.errors import ConfigError
+from metasearch.pipelines.tune.pages import Pages
 
 LEAST_LABELS = 8
 """Labelled questions below which nothing is held out: a fold would have one or two."""
@@ -32,6 +33,7 @@ class Labels:
         benchmark: the labels with folds and measures; None if there are too few to hold some out.
         folds: number of folds to hold out, at most as many as the benchmark has.
         whole: whether a fold searches the documents of all folds; else its own, as in papers.
+        beside: ids of candidates that are searched and not trained on.
     """
 
     data: RetrievalData
@@ -39,6 +41,7 @@ class Labels:
     benchmark: Benchmark | None
     folds: int
     whole: bool = True
+    beside: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, labels: Benchmark | RetrievalData, folds: int) -> Self:
@@ -55,6 +58,13 @@ class Labels:
             raise ConfigError(f"task '{task.name}': tune needs questions with answers, to be cut into folds")
         return cls(data, data, labels, min(folds, task.folds.k), whole=False)
 
+    @classmethod
+    def on_pages(cls, pages: Pages, folds: int) -> Self:
+        """Return labels that were joined to pages, with `folds` folds at most."""
+        data = pages.data
+        everything = replace(data, candidates=(*data.candidates, *pages.unlabelled))
+        return replace(cls.of(data, folds), everything=everything, beside=pages.beside)
+
     def hold_out(self, fold: int | None) -> Benchmark:
         """Return a benchmark: `test` is a fold or nothing, and `train` is the rest, unlabelled texts included.
 
@@ -63,6 +73,7 @@ class Labels:
         assert self.benchmark is not None
         held = () if fold is None else {*split(self.data, self.benchmark.task.folds, fold).test.groups}
         train = self.everything.select([group for group in self.everything.groups if group not in held])
+        train = replace(train, candidates=tuple(each for each in train.candidates if each.id not in self.beside))
         test = self.data.select(held)
         unlabelled = self.everything.candidates[len(self.data.candidates) :]
         pool = self.everything.candidates if self.whole else (*test.candidates, *unlabelled)
@@ -73,7 +84,7 @@ class Labels:
 
     def pools(self) -> tuple[Pool, ...]:
         """Return the rankings to try with each step, the simplest first."""
-        counts = Counter(candidate.language for candidate in self.data.candidates)
+        counts = Counter(candidate.language for candidate in self.everything.candidates)
         # Detection takes a few short texts for another language.
         several = sum(count > _FREQUENT * counts.total() for count in counts.values()) > 1
         translated = several and any(len(languages) > 1 for languages in self.data.answers.values())

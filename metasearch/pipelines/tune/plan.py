@@ -25,10 +25,10 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Seconds to score all steps, and to train the most expensive one on all labels."""
+        """Seconds to score all steps, and to train the most expensive one on all labels and for its control."""
         costs = [self.each[step] for step in self.steps]
         aligned = any(step.aligned for step in self.steps) * self.alignment
-        return aligned + self.folds * sum(costs) + max(costs)
+        return aligned + self.folds * (sum(costs) + max(costs)) + max(costs)
 
     def within(self, limit: float) -> "Plan":
         """Return a plan that takes `limit` seconds at most: with fewer folds, then without the most expensive steps."""

@@ -2,35 +2,48 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from metasearch.config import registry
 from metasearch.errors import ConfigError
 
 BASE, FINE_TUNE = "base encoder", "fine-tune"
+_SHUFFLED = ", shuffled labels"
 _NAME = re.compile(r"(alignment(?: \+ |$))?(projection(?: \+ |$))?(?:learner )?(.*)", re.S)
 
 
 @dataclass(frozen=True)
 class Step:
-    """A way to make an encoder: align it on translations, project language bias out, train with a learner on labels."""
+    """A way to make an encoder: align it on translations, project language bias out, train with a learner on labels.
+
+    `shuffled` trains on the answers of other questions: a control, from which nothing can be learned about labels.
+    """
 
     learner: str = ""
     projected: bool = False
     aligned: bool = False
+    shuffled: bool = False
+
+    @property
+    def control(self) -> "Step":
+        """The same training on shuffled labels."""
+        return replace(self, shuffled=True)
 
     def __str__(self) -> str:
         first = "alignment + " * self.aligned + "projection + " * self.projected
         name = f"{first}{self.learner}" if self.learner else first.removesuffix(" + ") or BASE
         # A learner may be called as one of these.
-        return name if self.parse(name) == self else f"{first}learner {self.learner}"
+        if self.parse(name) != replace(self, shuffled=False):
+            name = f"{first}learner {self.learner}"
+        return name + _SHUFFLED * self.shuffled
 
     @classmethod
     def parse(cls, name: str) -> Self:
         """Return the step of a name, as `str` writes it into the results."""
-        aligned, projected, learner = _NAME.fullmatch("" if name == BASE else name).groups()  # type: ignore[union-attr]
-        return cls(learner, bool(projected), bool(aligned))
+        own = name.removesuffix(_SHUFFLED)
+        aligned, projected, learner = _NAME.fullmatch("" if own == BASE else own).groups()  # type: ignore[union-attr]
+        return cls(learner, bool(projected), bool(aligned), own != name)
 
 
 def list_steps(projected: bool, aligned: bool = False, learners: Sequence[str] = ()) -> list[Step]:

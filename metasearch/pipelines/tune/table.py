@@ -1,7 +1,8 @@
 """The scores of held-out questions by step and ranking, and the one test that chooses among them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Self, cast
@@ -9,8 +10,9 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.measure import Pool
+from metasearch.config.measure import MULTILINGUAL, Pool
 from metasearch.errors import DataError
+from metasearch.evaluation.scores import OTHERS, OWN
 from metasearch.evaluation.statistics.max_t import any_above_zero
 from metasearch.pipelines.tune.steps import Step
 from metasearch.runs.folder import RunFolder
@@ -20,16 +22,28 @@ from metasearch.runs.rows import MEAN
 ALPHA = 0.05
 
 
+Place = tuple[int, str, str]
+"""A held-out question: fold, language and id."""
+SIDES: Mapping[str, str] = {
+    "": "all pages", OWN: "pages in the question's language", OTHERS: "pages in other languages"
+}  # fmt: skip
+"""End of a measure's name → which relevant pages it is of."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Scores of N held-out questions by L lines; a translation counts as a question.
 
     Attributes:
-        lines: step and pool, the simplest first.
+        lines: step and pool, the simplest first; controls last.
         scores: `(L, N)`.
         folds: the fold that holds a question out, `(N,)`.
         groups: the group of a question, `(N,)`. Translations and questions with a common document are one group, as
             they do not vary independently.
+        places: the questions, `(N,)`; empty where nothing is shown of them.
+        sides: end of the measure's name → scores `(L, N)` of the relevant pages in the question's language, and in
+            others; NaN for a question without such a page. Empty unless pages are ranked.
+        accept: whether a line may be kept that harms one side.
     """
 
     measure: str
@@ -37,40 +51,69 @@ class Table:
     scores: NDArray[np.float64]
     folds: NDArray[np.int64]
     groups: tuple[str, ...]
+    places: tuple[Place, ...] = ()
+    sides: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    accept: bool = False
 
     @classmethod
-    def read(cls, run: RunFolder) -> Self:
+    def read(cls, run: RunFolder, accept: bool = False) -> Self:
         """Return the table of a folder, with the measure that its task monitors."""
         rows = [row for row in run.results() if (row["measure"], row["language"]) == (row["monitor"], MEAN)]
         cells = {(row["learner"], row["fold"]): row["task"] for row in sorted(rows, key=lambda row: row["rank"])}
         paths = {(Step.parse(name), fold): results_path(run, task, name, fold) for (name, fold), task in cells.items()}
-        return cls.of({cell: load(path)[0] for cell, path in paths.items()}, rows[0]["monitor"])
+        return cls.of({cell: load(path)[0] for cell, path in paths.items()}, rows[0]["monitor"], accept)
 
     @classmethod
-    def of(cls, results: Mapping[tuple[Step, int], QueryResults], measure: str) -> Self:
+    def of(cls, results: Mapping[tuple[Step, int], QueryResults], measure: str, accept: bool = False) -> Self:
         """Return the table of results by step and fold, without steps that lack a fold of the first one."""
-        steps = list(dict.fromkeys(step for step, _ in results))
+        steps = sorted(dict.fromkeys(step for step, _ in results), key=lambda step: step.shuffled)
         folds = sorted(fold for step, fold in results if step == steps[0])
         complete = [step for step in steps if all((step, fold) in results for fold in folds)]
-        values: dict[tuple[Step, Pool], dict[tuple[int, str, str], float]] = {}
-        groups: dict[tuple[int, str, str], str] = {}
+        values: dict[str, dict[tuple[Step, Pool], dict[Place, float]]] = {}
+        groups: dict[Place, str] = {}
         for step, fold in product(complete, folds):
             own = results[step, fold]
             for (column, pool, language, inside), scores in own.columns.items():
-                if column != measure:
+                name, _, side = column.partition(" ")
+                if name != measure:
                     continue
                 for question, value in zip(own.units[pool, language, inside], scores, strict=True):
-                    values.setdefault((step, cast(Pool, pool)), {})[fold, language, question] = float(value)
+                    line = values.setdefault(side, {}).setdefault((step, cast(Pool, pool)), {})
+                    line[fold, language, question] = float(value)
                     groups[fold, language, question] = own.articles[question]
-        for (step, pool), known in values.items():
+        for (step, pool), known in values[""].items():
             if missing := groups.keys() - known.keys():
                 raise DataError(f"step '{step}', pool {pool}: no score of question '{min(missing)[2]}'")
-        found = np.array([[known[place] for place in groups] for known in values.values()])
-        return cls(measure, tuple(values), found, np.array([fold for fold, *_ in groups]), tuple(groups.values()))
+        found = {
+            side: np.array([[own[line].get(place, np.nan) for place in groups] for line in values[""]])
+            for side, own in values.items()
+        }
+        scores, places = found.pop(""), tuple(groups)
+        folds_of = np.array([fold for fold, *_ in groups])
+        return cls(measure, tuple(values[""]), scores, folds_of, tuple(groups.values()), places, found, accept)
 
-    def p(self, line: int) -> float:
+    @cached_property
+    def allowed(self) -> tuple[int, ...]:
+        """The lines that may be kept, so far as controls are known: neither controls nor `refused`."""
+        return tuple(i for i, (step, _) in enumerate(self.lines) if not step.shuffled and i not in self.refused)
+
+    @cached_property
+    def refused(self) -> Mapping[int, str]:
+        """Line that would be kept → why it is not: its control is as good, or it harms one side.
+
+        Such a line leaves the table, and the others are compared again.
+        """
+        reasons: dict[int, str] = {}
+        left = [i for i, (step, _) in enumerate(self.lines) if not step.shuffled]
+        while reason := self._reason_against(line := self._simplest(left)):
+            reasons[line] = reason
+            left.remove(line)
+        return reasons
+
+    def p(self, line: int, among: Sequence[int] | None = None) -> float:
         """Return the p-value of the hypothesis that no other line is better than one; see `any_above_zero`."""
-        return any_above_zero(np.delete(self.scores, line, axis=0) - self.scores[line], self.groups)
+        others = [other for other in (self.allowed if among is None else among) if other != line]
+        return any_above_zero(self.scores[others] - self.scores[line], self.groups)
 
     @property
     def least_p(self) -> float:
@@ -78,21 +121,71 @@ class Table:
         return 0.5 ** len({*self.groups})
 
     def choose(self) -> int:
-        """Return the first line that no other one beats significantly.
+        """Return the first allowed line that no other one beats significantly.
 
         A line is asked about only if each simpler one was beaten. So one better than the truly simplest is kept with
-        a chance of 5 % at most, however many lines there are.
+        a chance of 5 % at most, however many lines there are. What lines are refused for can only lower it.
         """
+        return self._simplest(self.allowed)
+
+    def _simplest(self, lines: Sequence[int]) -> int:
         # There is one: nothing beats the line with the highest mean, whose p is about 0.5 or more.
-        return next(line for line in range(len(self.lines)) if self.p(line) >= ALPHA)
+        return next(line for line in lines if self.p(line, lines) >= ALPHA)
+
+    def control(self, line: int) -> int | None:
+        """Return the line of the same training on shuffled labels, ranked in the same way; None if there is none."""
+        step, pool = self.lines[line]
+        wanted = (step.control, pool)
+        return self.lines.index(wanted) if wanted in self.lines else None
+
+    def uncontrolled(self) -> list[Step]:
+        """Return the trained steps that are chosen, with all folds or without one, and have no control yet."""
+        tables = [self, *(self.without(fold) for fold in np.unique(self.folds).tolist())]
+        chosen = [line for each in tables if (line := each.choose()) and self.lines[line][0].learner]
+        return list(dict.fromkeys(self.lines[line][0] for line in chosen if self.control(line) is None))
+
+    def _reason_against(self, line: int) -> str:
+        if not line:
+            return ""
+        other = self.control(line)
+        if other is not None and any_above_zero((self.scores[line] - self.scores[other])[None], self.groups) >= ALPHA:
+            gain = 100 * float((self.scores[line] - self.scores[other]).mean())
+            return f"the same training on shuffled labels is not significantly worse ({gain:+.1f} against it)"
+        for side, scores in () if self.accept else self.sides.items():
+            there = ~np.isnan(scores[0])
+            lost = scores[0, there] - scores[line, there]
+            if any_above_zero(lost[None], np.array(self.groups)[there].tolist()) < ALPHA:
+                return f"it ranks {SIDES[side]} significantly worse ({-100 * lost.mean():+.1f}); --accept keeps it"
+        return ""
 
     def without(self, fold: int) -> "Table":
         """Return the table without the questions of a fold."""
         other = self.folds != fold
         groups = np.array(self.groups)[other].tolist()
-        return replace(self, scores=self.scores[:, other], folds=self.folds[other], groups=tuple(groups))
+        places = tuple(place for place in self.places if place[0] != fold)
+        sides = {side: scores[:, other] for side, scores in self.sides.items()}
+        return replace(
+            self,
+            scores=self.scores[:, other],
+            folds=self.folds[other],
+            groups=tuple(groups),
+            places=places,
+            sides=sides,
+        )
 
 
-def results_path(run: RunFolder, task: str, step: Step | str, fold: int) -> Path:
-    """Return the file with the scores of a fold's questions by a step."""
-    return query_results_path(run.path, task, str(step), f"fold-{fold}")
+def results_path(run: RunFolder, task: str, step: Step | str, fold: int, pool: str = MULTILINGUAL) -> Path:
+    """Return the file with the scores of a fold's questions by a step, and with its ranking in a pool."""
+    split = f"fold-{fold}" if pool == MULTILINGUAL else f"fold-{fold}.{pool}"
+    return query_results_path(run.path, task, str(step), split)
+
+
+def split_rankings(results: Mapping[Pool, QueryResults]) -> dict[Pool, QueryResults]:
+    """Return the results that a file of each pool has: its ranking, and in the first one all scores."""
+    first, *others = results
+    whole = replace(
+        results[first],
+        units={cell: ids for each in results.values() for cell, ids in each.units.items()},
+        columns={cell: values for each in results.values() for cell, values in each.columns.items()},
+    )
+    return {first: whole} | {pool: QueryResults(ranking=results[pool].ranking) for pool in others}

@@ -9,8 +9,9 @@ from typing import cast
 
 from metasearch.config.library import load_mode, load_recipe
 from metasearch.config.recipe import Recipe
+from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark, in_one_language
-from metasearch.data.records import RetrievalData
+from metasearch.data.records import Question, RetrievalData, grouped
 from metasearch.episodes.samplers import fit_sizes
 from metasearch.pipelines.compatibility import learner_class
 from metasearch.pipelines.tune.steps import FINE_TUNE, Step
@@ -34,8 +35,11 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     """Return a step's training data and recipe, with sets that fit the labels; `DataError` for too few labels.
 
     Fine-tuning draws from all languages together. A meta-learner follows the task's arrangements, if it has any.
-    `encoder` is a name, which may have recipes of its own.
+    `encoder` is a name, which may have recipes of its own. A control is drawn by the number of its fold.
     """
+    if step.shuffled:
+        train = shuffled(cast(RetrievalData, benchmark.split.train), benchmark.fold)
+        benchmark = replace(benchmark, split=replace(benchmark.split, train=train))
     tuned = step.learner == FINE_TUNE
     recipe = load_recipe("best") if tuned else load_recipe(step.learner, encoder=encoder)
     if recipe.recipe == step.learner:
@@ -54,6 +58,28 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     budget = budget.model_copy(update={**once, "epochs": 1, "eval_every": 0, "patience": 0})
     most = min(len(questions), _FEW) if few and tuned else len(questions)
     return trained, fit_sizes(trained, recipe.model_copy(update={"budget": budget}), most)
+
+
+def shuffled(train: RetrievalData, seed: int) -> RetrievalData:
+    """Return training data in which each group of questions has the answers of another group.
+
+    Groups are shifted along a random circle, so that none keeps its own; a page and its translations are one group.
+    Questions of a larger group share the answers of a smaller one in turn.
+    """
+    ids = {group: tuple(dict.fromkeys(q.id for q in own)) for group, own in grouped(train.questions, _group).items()}
+    circle = [list(ids)[i] for i in stream(seed, "shuffled labels").permutation(len(ids))]
+    takes: dict[str, list[str]] = {}
+    for group, other in zip(circle, (*circle[1:], *circle[:1]), strict=True):
+        for i, uid in enumerate(ids[group]):
+            takes.setdefault(ids[other][i % len(ids[other])], []).append(uid)
+    answers = ([new for uid in each.answers for new in takes.get(uid, ())] for each in train.candidates)
+    candidates = (replace(each, answers=tuple(own)) for each, own in zip(train.candidates, answers, strict=True))
+    grades = {(new, name): grade for (uid, name), grade in train.grades.items() for new in takes.get(uid, ())}
+    return replace(train, candidates=tuple(candidates), grades=grades)
+
+
+def _group(question: Question) -> str:
+    return question.group
 
 
 def cost(step: Step, benchmark: Benchmark, encoder: str) -> float:

@@ -56,13 +56,15 @@ class Workshop:
         per_text = (time.perf_counter() - start) / (len(data.questions) + len(data.candidates))
         return cls(config, encoder, vectors, per_text, languages)
 
-    def score(self, step: Step, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback) -> Evaluation:
-        """Return the scores of a step on the test split in each pool."""
+    def score(
+        self, step: Step, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback
+    ) -> dict[Pool, Evaluation]:
+        """Return the scores and rankings of a step on the test split in each pool."""
         if step.learner:
-            encoder: TextEncoder = self.make(step, benchmark, callback)
+            encoder: TextEncoder = CachedEncoder(self.make(step, benchmark, callback))
         else:
             encoder = self._projected(benchmark, callback) if step.projected else self.vectors
-        return evaluate(encoder, benchmark.split.test, benchmark.measures, ranked)
+        return {pool: evaluate(encoder, benchmark.split.test, benchmark.measures, [pool]) for pool in ranked}
 
     def make(self, step: Step, benchmark: Benchmark, callback: Callback) -> Encoder:
         """Return a new encoder, made from the training split of a benchmark.

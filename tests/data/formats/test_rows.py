@@ -1,6 +1,7 @@
 """One reader of rows: the same rows from every kind of source, each with its place."""
 
 import json
+import sys
 
 import pytest
 from hypothesis import given
@@ -94,7 +95,7 @@ def test_a_missing_value_is_none_in_every_table(tmp_path):
     ("name", "text", "message"),
     [
         ("a.csv", "x,y\n1,2\n3\n", r"a\.csv:3: expected 2 columns, got 1"),
-        ("a.csv", "x;y\n1;2\n", r"a\.csv:1: expected columns between commas, got semicolons in the header"),
+        ("a.csv", "x;y\n1;2\n3\n", r"a\.csv:3: expected 2 columns, got 1"),
         ("a.csv", 'x\n1\n"2" b\n', r"a\.csv:3: not CSV: ',' expected after '\"'"),
         ("a.csv", 'x\n"1', r"a\.csv:2: not CSV: unexpected end of data"),
         ("a.csv", "x,x\n", r"a\.csv:1: the header names the column 'x' twice"),
@@ -104,7 +105,8 @@ def test_a_missing_value_is_none_in_every_table(tmp_path):
         ("a.jsonl", '{"x": 1, "x": 2}\n', r"a\.jsonl:1: the key 'x' is duplicated"),
         ("a.jsonl", "", r"a\.jsonl: the file is empty"),
         ("a.jsonl", '{"x": 1}\n"\0"\n', r"a\.jsonl:2: not UTF-8 text: it has a NUL character"),
-        ("a.xlsx", "x", r"a\.xlsx: expected rows in \.csv, \.tsv, \.jsonl .* got '\.xlsx'"),
+        ("a.ods", "x", r"a\.ods: expected rows in \.csv, \.tsv, \.jsonl .* got '\.ods'"),
+        ("a.xlsx", "x", r"a\.xlsx: damaged, or no workbook: File is not a zip file"),
         ("a.parquet", "no table", r"a\.parquet: damaged or unreadable"),
         ("a.feather", "FEA1 and more", r"a\.feather: version 1 of Feather is not read; write it as version 2"),
     ],
@@ -175,7 +177,6 @@ def test_a_byte_that_is_no_utf_8_costs_its_row_alone_and_ends_the_reading_where_
 @pytest.mark.parametrize(
     ("encoding", "message"),
     [
-        ("utf-16", r":1: not UTF-8: byte 0xff begins UTF-16; convert the file: iconv -f UTF-16 -t UTF-8$"),
         ("utf-32", r":1: not UTF-8: byte 0xff begins UTF-32; convert the file: iconv -f UTF-32 -t UTF-8$"),
         ("cp1252", r":2: not UTF-8: byte 0xfc, perhaps CP1252; convert the file: iconv -f CP1252 -t UTF-8$"),
     ],
@@ -186,6 +187,75 @@ def test_another_encoding_is_named_with_the_way_to_convert_it(encoding, message,
     (tmp_path / name).write_bytes(line.encode(encoding))
     with pytest.raises(DataError, match=message):
         list(read_rows(tmp_path / name))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
+def test_utf_16_with_a_byte_order_mark_is_read(encoding, name, tmp_path):
+    mark = "\ufeff" * (encoding == "utf-16-be")  # the codec utf-16 writes one itself
+    text = '{"x": "\u010a"}\n{"x": "zwei"}\n' if name == "a.jsonl" else "x\n\u010a\nzwei\n"
+    # U+010A has the byte of a line feed.
+    (tmp_path / name).write_bytes((mark + text).encode(encoding))
+    assert [row.values for row in read_rows(tmp_path / name)] == [{"x": "\u010a"}, {"x": "zwei"}]
+
+
+def test_damaged_utf_16_is_named(tmp_path):
+    (tmp_path / "a.csv").write_bytes("x\none\n".encode("utf-16") + b"\x00")
+    with pytest.raises(DataError, match=r"a\.csv: damaged UTF-16 after line \d: truncated data"):
+        list(read_rows(tmp_path / "a.csv"))
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_the_header_tells_what_is_between_the_columns_of_a_csv(mark, tmp_path, caplog):
+    lines = ["", f"text{mark}score", f'"a; b, c | d\te"{mark}"0,5"', f"e{mark}1"]
+    with caplog.at_level("INFO"):
+        rows = list(read_rows(write(tmp_path / "a.csv", "\n".join(lines))))
+    assert [row.values for row in rows] == [{"text": "a; b, c | d\te", "score": "0,5"}, {"text": "e", "score": "1"}]
+    assert [row.line for row in rows] == [3, 4]
+    assert ("columns are between" in caplog.text) == (mark != ",")
+
+
+def test_commas_in_cells_do_not_hide_semicolons_in_the_header(tmp_path):
+    rows = read_rows(write(tmp_path / "a.csv", "text;score\nHere, there, everywhere;0,5\n"))
+    assert [row.values for row in rows] == [{"text": "Here, there, everywhere", "score": "0,5"}]
+
+
+def write_workbook(path, *sheets):
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.remove(book.active)
+    for title, rows in sheets:
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_a_workbook_is_its_first_sheet_with_rows_as_texts(tmp_path, caplog):
+    labels = [[], ["query", " document ", "relevance"], ["Wo?", "Hier,\r\ndort", 2.0], [], ["Where?", None, 0.5]]
+    path = write_workbook(tmp_path / "a.xlsx", ("Empty", []), ("Labels", labels), ("Notes", [["x"]]))
+    with caplog.at_level("INFO"):
+        rows = list(read_rows(path, {"answer": "document"}))
+    assert [row.values for row in rows] == [
+        {"query": "Wo?", "answer": "Hier,\ndort", "relevance": "2"},
+        {"query": "Where?", "answer": None, "relevance": "0.5"},
+    ]
+    assert [row.place for row in rows] == [f"{path}: sheet 'Labels', row {number}" for number in (3, 5)]
+    assert "sheets that are not read: Notes" in caplog.text
+
+
+def test_a_cell_of_a_workbook_beside_the_columns_is_named(tmp_path):
+    path = write_workbook(tmp_path / "a.xlsx", ("Labels", [["x", "y"], ["1"], ["1", "2", "3"]]))
+    with pytest.raises(DataError, match=r"a\.xlsx: sheet 'Labels', row 3: expected 2 columns, got 3"):
+        list(read_rows(path))
+    with pytest.raises(DataError, match=r"a\.xlsx: sheet 'Labels', row 1: no column 'z'\. Known: x, y\."):
+        list(read_rows(path, {"z": "z"}))
+
+
+def test_a_workbook_without_openpyxl_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(DataError, match=r"a\.xlsx needs the package openpyxl: pip install '.*\[excel\]'"):
+        list(read_rows(tmp_path / "a.xlsx"))
 
 
 def test_text_in_another_script_is_not_called_western(tmp_path):

@@ -113,3 +113,8 @@ def test_no_text_breaks_the_rows_of_a_markdown_table(table):
     assert len(rows) == 2 + len(table.lines)
     assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in rows} == {len(table.heads) + len(table.columns) + 1}
     assert [note.count("\n") for note in notes] == [len(table.notes) - 1] * bool(table.notes)
+
+
+def test_a_terminal_shows_no_escapes_and_keeps_columns_in_line():
+    table = "| name   | x |\n| ------ | - |\n| a\\[b\\] | 1 |\n\nfine \\_ text"
+    assert formats.terminal(table) == "| name   | x |\n| ------ | - |\n| a[b]   | 1 |\n\nfine _ text"

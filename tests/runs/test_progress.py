@@ -5,10 +5,10 @@ import logging
 import pytest
 
 from helpers.configs import nested, through
-from metasearch.cli import _progress
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.pipelines.score import ScoreRun
+from metasearch.runs import progress as _progress
 from metasearch.runs.callbacks import Callback
 
 

@@ -1,0 +1,179 @@
+"""Reads rows of labels: a query, and a document as a text or as the name of a page.
+
+A row with several documents becomes one label for each. Values of a column `page`, `url` or `path` are names of pages,
+and so are paths and addresses in the column `document`: `metasearch tune --documents` joins them to their pages.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from metasearch.config.languages import is_known, parse_tag
+from metasearch.data.documents.page_names import is_address, is_path
+from metasearch.data.formats.blank import blank
+from metasearch.data.formats.rows import Row, missing_column, read_rows
+from metasearch.data.readers import Text, checked
+from metasearch.errors import DataError, require_known
+
+_DOCUMENTS = ("document", "page", "pages", "url", "path")
+"""Columns with documents, of which the first is read; all but `document` have names of pages."""
+COLUMNS = ("query", *_DOCUMENTS, "language", "query_language", "document_language", "relevance", "id", "group")
+"""Names of values that are read, whatever their columns are called."""
+_DECIMAL = re.compile(r"0,\d+|\d+,\d{1,2}")
+_OFTEN = 10
+"""Clicks on one page of a query for each click on another one, from which the other one is left out."""
+
+
+def _read_tag(value: Any) -> str:
+    tag = "" if value is None or blank(str(value)) else parse_tag(str(value))
+    return tag if is_known(tag) else ""
+
+
+def _read_number(value: Any) -> Any:
+    """Return a number with a decimal comma with a point; `1,000` may be a thousand, and stays."""
+    comma = isinstance(value, str) and _DECIMAL.fullmatch(value.strip())
+    return value.replace(",", ".") if comma else value
+
+
+_Tag = Annotated[str, BeforeValidator(_read_tag)]
+_Text = Annotated[Text, BeforeValidator(lambda value: "" if value is None else value)]
+_Name = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
+
+
+class Label(BaseModel):
+    """A query and one document; the languages are empty until they are detected.
+
+    `named` says that the document is the name of a page: a path, an address, or the id of a row.
+    """
+
+    place: str
+    named: bool = False
+    query: _Text
+    document: _Text
+    language: _Tag = ""
+    query_language: _Tag = ""
+    document_language: _Tag = ""
+    relevance: Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_read_number)] = 1.0
+    id: _Name = ""
+    group: _Name = ""
+
+
+def read_labels(rows: Any, columns: Mapping[str, str], named: bool, name: str) -> tuple[list[Label], list[str]]:
+    """Return the labels of rows that have query and document, and notes of what was not read.
+
+    Args:
+        rows: as `metasearch.data.formats.rows.read_rows` takes them.
+        columns: name of a value → its column.
+        named: whether documents may be names of pages.
+        name: of the rows, for messages.
+
+    Raises:
+        DataError: a row or a column is missing or wrong, or most documents are names and may not be.
+    """
+    for column in columns:
+        require_known("column", column, COLUMNS)
+    labels, ignored, empty = list[Label](), Counter[str](), list[str]()
+    for row in read_rows(rows, columns):
+        column = _document_column(row, columns)
+        labels += _labels_of(row, column, columns, empty)
+        ignored.update(name for name in row.values if name not in COLUMNS or (name in _DOCUMENTS and name != column))
+    if not labels:
+        raise DataError(empty[0] if empty else f"{name}: no rows")
+    notes = [f"columns that are not read: {', '.join(ignored)}"] if ignored else []
+    if empty:
+        notes.append(f"skipped rows without a text: {len(empty)}, the first: {empty[0]}")
+    if not named:
+        _refuse_names(labels, notes)
+        return labels, notes
+    return _count_clicks(labels, notes), notes
+
+
+def _document_column(row: Row, columns: Mapping[str, str]) -> str:
+    """Return the column with the documents; empty if there is none. One that was asked for comes first."""
+    return next((name for name in (*columns, *_DOCUMENTS) if name in _DOCUMENTS and name in row.values), "")
+
+
+def _labels_of(row: Row, column: str, columns: Mapping[str, str], empty: list[str]) -> Iterator[Label]:
+    """Yield a label for each document in a column of a row; note a row that lacks one, or the query."""
+    for name, known in (("query", "query" in row.values), ("document", bool(column))):
+        if not known:
+            missing = missing_column(row.place, columns.get(name, name), row.values)
+            raise DataError(f"{missing} Name yours: --columns {name}=COLUMN, or columns={{...}} in Python")
+    query, documents = row.values["query"], row.values[column]
+    several = list(documents) if isinstance(documents, list | tuple) else [documents]
+    if lacking := "query" if _is_empty(query) else column if not several or any(map(_is_empty, several)) else "":
+        empty.append(f"{row.place}: {lacking}: expected a text, got nothing")
+        return
+    for document in several:
+        if column != "document" and isinstance(document, int):  # the id of a row
+            document = str(document)
+        named = column != "document" or (isinstance(document, str) and _is_name(document))
+        values = {**row.values, "document": document, "place": row.place, "named": named}
+        yield checked(Label, values, row.place)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and bool(blank(value)))
+
+
+def _is_name(text: str) -> bool:
+    return is_address(text) or is_path(text)
+
+
+def _refuse_names(labels: Sequence[Label], notes: list[str]) -> None:
+    """Raise `DataError` if most documents are names of pages; note a few, which are taken as texts."""
+    names = [label for label in labels if label.named]
+    if 2 * len(names) > len(labels):
+        first = names[0]
+        what = "an address" if is_address(first.document) else "a path" if is_path(first.document) else "a page's name"
+        raise DataError(
+            f"{first.place}: document '{first.document[:80]}' is {what}; with --documents FOLDER it is joined to its "
+            "page (documents=... of metasearch.tune in Python)"
+        )
+    if names:
+        notes.append(
+            f"documents that are a name of a page, taken as texts: {len(names)}, the first in {names[0].place}"
+        )
+    for label in names:
+        label.named = False
+
+
+# A row of a click log is a click.
+
+
+def _count_clicks(labels: Sequence[Label], notes: list[str]) -> list[Label]:
+    """Return one label for each query and page, with the number of its clicks as relevance.
+
+    Rows with a relevance are judgements. A page with a tenth of the clicks of another one of its query, or fewer, is
+    left out: it may be a mistake, and is no answer and no negative.
+    """
+    clicks = Counter(_pair(label) for label in labels if _is_click(label))
+    most: dict[tuple[str, ...], int] = {}
+    for (*query, _), count in clicks.items():
+        most[tuple(query)] = max(count, most.get(tuple(query), 0))
+    rare = {pair for pair, count in clicks.items() if _OFTEN * count <= most[pair[:-1]]}
+    kept: dict[tuple[str, ...], Label] = {}
+    for label in labels:
+        pair = _pair(label)
+        if not _is_click(label):
+            kept[label.place, *pair] = label
+        elif pair not in rare and pair not in kept:
+            kept[pair] = label.model_copy(update={"relevance": float(clicks[pair])})
+    if clicks.total() > len(clicks):
+        left = sum(clicks[pair] for pair in rare)
+        notes.append(
+            f"clicks: {clicks.total()} on {len(clicks)} pairs of query and page, which weigh by their clicks"
+            + (f"; left out: {len(rare)} pairs ({left} clicks) with a tenth of another page's or less" if rare else "")
+        )
+    return list(kept.values())
+
+
+def _is_click(label: Label) -> bool:
+    return label.named and "relevance" not in label.model_fields_set
+
+
+def _pair(label: Label) -> tuple[str, ...]:
+    return label.id, label.query_language or label.language, label.query, label.document.partition("#")[0]
