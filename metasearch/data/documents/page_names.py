@@ -20,7 +20,7 @@ _INDEX = "index"
 
 
 class Match(NamedTuple):
-    """The indices of passages that a name means, and what kind of name it is."""
+    """The indices of the passages under a name, and the kind of name."""
 
     passages: tuple[int, ...]
     how: Literal["path", "address", "id"]
