@@ -62,7 +62,7 @@ class Label(BaseModel):
 
 
 def read_labels(rows: Any, columns: Mapping[str, str], named: bool, name: str) -> tuple[list[Label], list[str]]:
-    """Return the labels of rows that have query and document, and notes of what was not read.
+    """Return the labels in rows with query and document, and notes on what was not read.
 
     Args:
         rows: as `metasearch.data.formats.rows.read_rows` takes them.

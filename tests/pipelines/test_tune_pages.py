@@ -51,7 +51,8 @@ def labels(form, things=12, language="en"):
         [
             {"query": f"Where is {i}?", "document": FORMS[form](i, language), "query_language": "en", "language": "en"}
             for i in range(things)
-        ]
+        ],
+        named=True,
     )
 
 
@@ -108,25 +109,25 @@ def test_translations_count_unless_the_user_says_otherwise_and_are_not_trained_o
 def test_translations_have_one_path_but_for_their_language(files, count):
     tags = ["de", "de" if files[1].startswith("de/") and files[0] == "faq.de.md" else "en"]
     own = [Passage(f"Text {i}", file, 1, tags[i]) for i, file in enumerate(files)]
-    told = load_labels([{"query": "What?", "document": files[0], "language": "en"}])
+    told = load_labels([{"query": "What?", "document": files[0], "language": "en"}], named=True)
     assert len({each.page for each in Pages.of(told, own, [], 10, None).data.candidates}) == count
 
 
 def test_translations_share_a_group_where_a_line_is_a_page():
     rows = [Passage(f"Text {i}", "faq.jsonl", i, tag, {"id": i, "group": "a"}) for i, tag in ((1, "de"), (2, "en"))]
-    told = load_labels([{"query": "What?", "document": "2", "language": "en"}])
+    told = load_labels([{"query": "What?", "document": "2", "language": "en"}], named=True)
     assert len(Pages.of(told, rows, [], 10, None).data.candidates) == 2
 
 
 def test_labels_without_a_page_are_named_and_an_error_where_most_are():
     told = [{"query": f"Where is {i}?", "document": f"en/{i}.md", "language": "en"} for i in (0, 1, 2, 77)]
-    pages = Pages.of(load_labels(told), passages(), ["help"], 2000, None)
+    pages = Pages.of(load_labels(told, named=True), passages(), ["help"], 2000, None)
     assert "joined to pages: 3 of 4 labels (path 3); not joined: 1: row 4 'en/77.md' (nearest: en/7.md)" in pages.notes
     assert "1 questions without a page are left out." in pages.notes
     assert len(pages.data.questions) == 3
     lost = [{**row, "document": f"x{row['document']}z"} for row in told]
     with pytest.raises(DataError, match=r"^--documents: joined to pages: 0 of 4 labels; not joined: 4: row 1"):
-        Pages.of(load_labels(lost), passages(), ["help"], 2000, None)
+        Pages.of(load_labels(lost, named=True), passages(), ["help"], 2000, None)
 
 
 def test_evenly_spaced_pages_of_a_large_index_are_searched():
