@@ -179,7 +179,7 @@ class SearchResult:
         return Ranks(ranks[order], offsets, None if gains is None else gains[order])
 
     def condensed(self, chosen: NDArray[np.bool_]) -> Ranks:
-        """Return the ranks of the chosen ones of M relevant candidates, of questions that have any.
+        """Return the ranks of the chosen ones among M relevant candidates; questions without any have no entry.
 
         The other relevant candidates leave the ranked lists.
         """

@@ -274,6 +274,11 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     with pytest.raises(Interrupted, match=r"Continue with: metasearch\.tune\("):
         ms.tune(told, tmp_path / "cut", **how, open_callback=lambda name: nullcontext(Stopping()))
     before = (tmp_path / "cut/results.jsonl").read_text()
+    # As an earlier version wrote them, which scored other texts.
+    (tmp_path / "cut/results.jsonl").write_text(re.sub('"data": *"[^"]*"', '"data": "other"', before))
+    with pytest.raises(RunFolderError, match=r"cut: its scores are of other passages: .*; choose another -o$"):
+        ms.tune(told, tmp_path / "cut", **how)
+    (tmp_path / "cut/results.jsonl").write_text(before)
     cut = ms.tune(told, tmp_path / "cut", **how)
     assert (tmp_path / "cut/results.jsonl").read_text().startswith(before)
     assert cut.choice == whole.choice

@@ -20,7 +20,7 @@ _INDEX = "index"
 
 
 class Match(NamedTuple):
-    """The indices of the passages under a name, and the kind of name."""
+    """The indices of the passages behind a name, and the kind of the name."""
 
     passages: tuple[int, ...]
     how: Literal["path", "address", "id"]

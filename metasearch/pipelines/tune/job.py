@@ -9,11 +9,13 @@ report.html, report.md
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from metasearch.config.index import IndexSettings
 from metasearch.config.languages import UNKNOWN
@@ -181,7 +183,21 @@ class TuneRun(Run[TuneConfig]):
         if done or any(step.aligned for step in plan.steps):
             how = (neutral, config.device, config.seed, callback)
             workshop = replace(workshop, aligned=align(config.encoder, config.translations, self.files.path, *how))
-        self.workshop, start, scored = workshop, self.seconds, list[Benchmark]()
+        self.workshop = workshop
+        self._score_folds(plan, steps, benchmarks, callback)
+        table = self._score_controls(steps, benchmarks, callback)
+        tried = {step for step, _ in table.lines}
+        dropped = [step for step in steps if step not in tried]
+        for step in dropped:
+            took = duration(plan.folds * plan.each[step])
+            self._note(f"'{step}' was not tried: --time has no room for it (about {took}).")
+        return replace(Choice.of(table), dropped=tuple(map(str, dropped)))
+
+    def _score_folds(
+        self, plan: Plan, steps: Sequence[Step], benchmarks: Sequence[Benchmark], callback: Callback
+    ) -> None:
+        """Score the planned steps on the planned folds, as far as the time allows."""
+        start = self.seconds
         for fold, benchmark in enumerate(benchmarks[: plan.folds]):
             each = (self.seconds - start) / max(fold, 1)
             # After this fold, the control takes about as long as all folds, and the training on all labels as one.
@@ -189,20 +205,17 @@ class TuneRun(Run[TuneConfig]):
             if self.limit is not None and fold >= LEAST_FOLDS and self.seconds + left > self.limit:
                 log.warning("time: %d of %d folds are scored; another would take %s", fold, plan.folds, duration(each))
                 break
-            scored.append(benchmark)
             for step in plan.steps:
                 self._score(step, steps.index(step), benchmark, callback)
-        table = Table.read(self.files, config.accept)
+
+    def _score_controls(self, steps: Sequence[Step], benchmarks: Sequence[Benchmark], callback: Callback) -> Table:
+        """Score the controls of trained steps that would be kept, on the folds of the table, and return the table."""
+        table = Table.read(self.files, self.config.accept)
         while waiting := table.uncontrolled():
-            for step, benchmark in product(waiting, scored):
-                self._score(step.control, len(steps) + steps.index(step), benchmark, callback)
-            table = Table.read(self.files, config.accept)
-        tried = {step for step, _ in table.lines}
-        dropped = [step for step in steps if step not in tried]
-        for step in dropped:
-            took = duration(plan.folds * plan.each[step])
-            self._note(f"'{step}' was not tried: --time has no room for it (about {took}).")
-        return replace(Choice.of(table), dropped=tuple(map(str, dropped)))
+            for step, fold in product(waiting, np.unique(table.folds).tolist()):
+                self._score(step.control, len(steps) + steps.index(step), benchmarks[fold], callback)
+            table = Table.read(self.files, self.config.accept)
+        return table
 
     def _score(self, step: Step, rank: int, benchmark: Benchmark, callback: Callback) -> None:
         """Score a step on a fold, unless it is scored."""

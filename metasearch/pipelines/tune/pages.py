@@ -83,7 +83,7 @@ class Pages:
 
 
 def quoted_languages(data: RetrievalData) -> set[str]:
-    """Return the languages of questions, and of answers that are texts, not paths or addresses of pages."""
+    """Return the languages of questions and answers, except answers that are paths or addresses."""
     named = (each.language for each in data.candidates if not (is_path(each.text) or is_address(each.text)))
     return {*(question.language for question in data.questions), *named}
 
