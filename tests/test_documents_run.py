@@ -77,7 +77,9 @@ def workplace(tmp_path_factory):
                 for language, row in zip(("en", "de"), told, strict=True):
                     answer = row["sentences"][row["questions"][i]["answer"]]
                     labels.writerow((question["question"], answer, "en", language))
-    (folder / "faq.csv").write_text("query,document,language\nWo?,Hier.,de\nWhere?,Here.,en\n", encoding="utf-8")
+    (folder / "faq.csv").write_text(
+        "query,document,language\nWo?,home.de.txt,de\nWhere?,home.de.txt,en\n", encoding="utf-8"
+    )
     write_study(folder / "studies" / "lareqa", {"zero-shot": 0.5, "maml": 1.5})
     return folder
 
