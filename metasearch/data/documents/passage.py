@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from metasearch.config.languages import UNKNOWN, parse_tag
 from metasearch.data.formats.blank import blank
 
+BELOW = " › "
+"""What stands between the headings above a passage."""
 _MOST = 20
 """Skipped rows of a document that get a line each."""
 

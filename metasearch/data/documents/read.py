@@ -20,7 +20,7 @@ from metasearch.data.documents.chunking import Chunker, Settings
 from metasearch.data.documents.languages import disagreements, find_folder_language, find_language
 from metasearch.data.documents.own_output import file_kind, folder_kind
 from metasearch.data.documents.pages import Pages
-from metasearch.data.documents.passage import Notes, Passage, Section
+from metasearch.data.documents.passage import BELOW, Notes, Passage, Section
 from metasearch.data.formats.text_files import suffix_of, unpacked
 from metasearch.errors import DataError
 
@@ -302,7 +302,7 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
                 yield Passage(title, source.file, line, _language(section, title, source, settings, notes))
             count += 1
             language, mark = _language(section, text, source, settings, notes), section.heading(offset)
-            heading = " › ".join(mark.path)
+            heading = BELOW.join(mark.path)
             yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
     if not count:
         notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1

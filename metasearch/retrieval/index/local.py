@@ -15,7 +15,7 @@ from safetensors.numpy import load
 
 from metasearch.config.index import Condition
 from metasearch.config.languages import normalise_tag
-from metasearch.data.documents.passage import Passage
+from metasearch.data.documents.passage import BELOW, Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index.base import (
     Keys,
@@ -43,8 +43,8 @@ from metasearch.runs.versions import cores
 
 _REMEMBERED = 64
 """Documents whose headings stay in memory."""
-PATH = "path"
-"""Field of every passage to filter by, unless documents have one: its file, and each folder that it is in."""
+PLACES = ("path", "title")
+"""Fields to filter by, unless documents have such: the file and each folder that it is in; its outermost headings."""
 _AT_ONCE = 4096
 """Passages whose words are counted at a time."""
 
@@ -306,8 +306,8 @@ class LocalStore(Store):
             rows = self._contents.rows_of(np.array([number for number, _ in found], np.int64)).tolist()
             if name in names:
                 columns[name] = Column((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
-        if name == PATH and name not in columns:
-            columns[name] = Column(self._paths())
+        if name in PLACES and name not in columns:
+            columns[name] = Column(self._of_files(name))
         require_field(condition, columns)
         column = columns[name]
         assert column is not None
@@ -316,12 +316,15 @@ class LocalStore(Store):
             raise SearchError("where", "unknown_field", message)
         return column
 
-    def _paths(self) -> Iterator[tuple[int, str]]:
-        """Yield each row with the paths of its documents, and of the folders that they are in."""
+    def _of_files(self, name: str) -> Iterator[tuple[int, str]]:
+        """Yield each row with the paths or the titles of its documents (`PLACES`)."""
         rows = self._contents.rows_of(self._contents.ids)
-        for file, part in self._contents.parts():
-            paths = [file.path, *(each.as_posix() for each in PurePosixPath(file.path).parents)]
-            yield from ((row, path) for row in set(rows[part].tolist()) for path in paths)
+        for number, (file, part) in enumerate(self._contents.parts()):
+            if name == "path":
+                values = {file.path, *(each.as_posix() for each in PurePosixPath(file.path).parents)}
+            else:
+                values = {heading.split(BELOW)[0] for _, heading, _ in self._headings(number) if heading}
+            yield from ((row, value) for row in set(rows[part].tolist()) for value in sorted(values))
 
     @cached_property
     def _columns(self) -> dict[str, Column | None]:

@@ -116,6 +116,18 @@ def test_a_path_is_a_file_or_a_folder_of_documents(tmp_path):
         searcher.search(["key"], where=["paths=a"])
 
 
+def test_a_title_is_the_outermost_heading_of_a_page(tmp_path):
+    for name, title in (("a.html", "Page styles"), ("b.html", "Printing")):
+        text = f"<h1>{title}</h1><p>On {title}.<h2>Margins</h2><p>Margins of {title}."
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    ms.index_documents([tmp_path / "a.html", tmp_path / "b.html"], tmp_path / "index", "tiny", {"length": 12})
+    searcher = ms.open_searcher(tmp_path / "index")
+    (hits,) = searcher.search(["margins"], where={"title": "Page styles"}, by="passage")
+    assert {hit.passage.file for hit in hits} == {"a.html"}
+    assert {hit.passage.heading for hit in hits} == {"Page styles", "Page styles › Margins"}
+    assert searcher.search(["margins"], where={"title": "Margins"}) == [[]]
+
+
 def test_a_field_of_documents_goes_before_the_path(tmp_path):
     rows = [{"text": "The key.", "path": "own", "n": 1}, {"text": "The door.", "path": "other"}]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
