@@ -51,12 +51,14 @@ def use(python, folder, *flags):
     assert "under the mat" in call(command, "search", "home.index", "Wo ist der Schlüssel?", cwd=folder)
     rows = "".join(f"Where is item {i}?,Item {i} is under the mat.,en\n" for i in range(10))
     (folder / "labels.csv").write_text(f"query,document,language\n{rows}", encoding="utf-8")
-    tuned = call(
-        command, "tune", "labels.csv", "--documents", "home.html", "--encoder", "tiny", "-o", "shop", cwd=folder
-    )
+    (folder / "site").mkdir()
+    (folder / "home.html").rename(folder / "site" / "home.html")
+    items = "".join(f"Item {i} is under the mat.\n" for i in range(10))
+    (folder / "site" / "items.csv").write_text(f"text\n{items}", encoding="utf-8")
+    tuned = call(command, "tune", "labels.csv", "--documents", "site", "--encoder", "tiny", "-o", "shop", cwd=folder)
     assert "fold 4 of 4, fine-tune: map@20" in tuned
     assert "Kept: " in tuned
-    assert "under the mat" in call(command, "search", "shop/index", "Wo ist der Schlüssel?", cwd=folder)
+    assert "under the mat" in call(command, "search", "shop", "Wo ist der Schlüssel?", cwd=folder)
     return trained
 
 

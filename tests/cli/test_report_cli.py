@@ -39,7 +39,9 @@ def test_it_prints_the_main_table_and_where_the_page_is(report):
     folder, result = report
     table, said = result.stdout.split("\n\nreport: ")
     assert said == f"{folder / 'report.html'}\n"
-    assert table == (folder / "tables" / "main.md").read_text().rstrip("\n")
+    written = (folder / "tables" / "main.md").read_text().rstrip("\n")
+    assert "\\" in written
+    assert table.replace(" ", "") == written.replace("\\", "").replace(" ", "")
     assert "| maml      | trans   | **" in table
 
 

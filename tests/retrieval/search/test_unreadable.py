@@ -43,7 +43,7 @@ def texts(tmp_path):
 
 
 BAD = {
-    "not UTF-8": lambda path: path.write_bytes(b"\xff\xfeT\0"),
+    "not UTF-8": lambda path: path.write_bytes(b"caf\xe9"),
     "a NUL": lambda path: path.write_bytes(b'{"text": "a\0"}\n'),
     "no text": lambda path: path.write_text('{"name": "Rex"}\n'),
     "a broken link": lambda path: (path.unlink(), path.symlink_to("nothing")),
