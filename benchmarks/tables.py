@@ -192,7 +192,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed-peers": lambda: comparison_table(rows_of("throughput")),
     "checkpointing": lambda: checkpointing_table(rows_of("checkpointing")),
     "pages": lambda: pages.main_table(rows_of("pages")),
-    "pages-whole": lambda: pages.main_table(rows_of("pages"), "page"),
     "pages-languages": lambda: pages.languages_table(rows_of("pages")),
     "pages-balance": lambda: pages.balance_table(rows_of("pages")),
     "index-speed": lambda: index.table(rows_of("index")),

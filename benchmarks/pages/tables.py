@@ -13,7 +13,7 @@ SETS = {
     "debian-faq": "Debian FAQ",
     "lareqa-sentences": "LAReQA, sentences",
 }
-_SYSTEMS = ("default", "bm25", "mini", "mini-e5", "e5", "muse")
+_SYSTEMS = ("default", "bm25", "mini", "mini-e5", "e5-lite", "e5", "muse")
 
 
 def line_of(row: Row) -> tuple[object, ...]:
