@@ -87,6 +87,7 @@ class Pages:
 
     def sections(self, file: str, notes: Notes) -> Iterator[Section]:
         """Yield a page's sections without repeated blocks, which the notes count by text."""
+        # Written above, by this process alone: the file has no name.
         self._file.seek(self._stored[file])
         sections, own = pickle.load(self._file)
         notes.include(own)

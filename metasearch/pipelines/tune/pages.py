@@ -4,18 +4,16 @@ A page is known by its file, or by its line where a line of the file is a page. 
 same path but for the language (`de/faq.md`, `faq.de.md`) or the same field `group`, each in a language of its own.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from metasearch.data.documents.joining import describe, join
-from metasearch.data.documents.languages import find_folder_language, find_language
+from metasearch.data.documents.languages import path_without_language
 from metasearch.data.documents.page_names import is_address, is_path
 from metasearch.data.documents.passage import Passage
 from metasearch.data.documents.read import page_of
-from metasearch.data.formats.text_files import unpacked
 from metasearch.data.readers import joined as merge_groups
 from metasearch.data.records import Candidate, RetrievalData, grouped
 from metasearch.errors import DataError
@@ -195,9 +193,4 @@ def _key(page: str, first: Passage) -> str:
         return f"group {first.fields[_GROUP]}"
     if page != first.file:
         return page
-    *folders, name = Path(first.file).as_posix().split("/")
-    stem, _, suffix = unpacked(name).rpartition(".")
-    starts = (0, *(mark.end() for mark in re.finditer("[._-]", stem)))
-    cut = next((start for start in starts if find_language(stem[start:], "")), len(stem) + 1)
-    bare = "/".join("*" if find_folder_language(folder, "") else folder for folder in folders)
-    return f"{bare}/{stem[: max(cut - 1, 0)]}.{suffix}"
+    return path_without_language(Path(first.file).as_posix())

@@ -8,15 +8,15 @@ from metasearch.data.documents.passage import Passage
 RETURNS = "Print the label, put it on the parcel, and drop the parcel off at any post office within thirty days."
 REFUND = "We refund the money two days after the parcel has arrived."
 PASSAGES = [
-    Passage(f"Returns\n{RETURNS}", "/home/site/en/returns.html", 1),
-    Passage(f"Returns\n{REFUND}", "/home/site/en/returns.html", 9),
-    Passage("Drucken Sie das Etikett.", "/home/site/de/returns.html", 1),
-    Passage("Open at nine.", "/home/site/en/hours/index.html", 1),
-    Passage("Our opening hours", "/home/site/help?page=hours.html", 1),
-    Passage("The key is under the mat.", "/home/faq.jsonl", 1, fields={"id": 7}),
-    Passage("Bread is baked in an oven.", "/home/faq.jsonl", 2, fields={"id": "bread"}),
+    Passage(f"Returns\n{RETURNS}", "/www/site/en/returns.html", 1),
+    Passage(f"Returns\n{REFUND}", "/www/site/en/returns.html", 9),
+    Passage("Drucken Sie das Etikett.", "/www/site/de/returns.html", 1),
+    Passage("Open at nine.", "/www/site/en/hours/index.html", 1),
+    Passage("Our opening hours", "/www/site/help?page=hours.html", 1),
+    Passage("The key is under the mat.", "/www/faq.jsonl", 1, fields={"id": 7}),
+    Passage("Bread is baked in an oven.", "/www/faq.jsonl", 2, fields={"id": "bread"}),
 ]
-FOLDERS = ["/home/site", "/home/faq.jsonl"]
+FOLDERS = ["/www/site", "/www/faq.jsonl"]
 ENGLISH, GERMAN, HOURS, ASKED = (0, 1), (2,), (3,), (4,)
 
 
@@ -33,7 +33,7 @@ def one(named):
         ("en\\returns.html#refund", ENGLISH),
         ("de/returns", GERMAN),  # without the suffix
         ("site/de/returns.html", GERMAN),  # with the folder's own name
-        ("/home/site/de/returns.html", GERMAN),
+        ("/www/site/de/returns.html", GERMAN),
         ("hours/index.html", HOURS),  # only one path ends so
         ("en/hours", HOURS),  # a server sends the index for a folder
     ],
@@ -85,7 +85,7 @@ def test_a_text_means_the_passages_that_hold_it_or_that_it_holds(named, passages
     [
         ("returns.html", "en/returns.html"),  # two paths end so: it means neither
         ("https://example.org/en/retuns.html", "en/returns.html"),
-        ("The mat is grey.", "/home/faq.jsonl:1"),
+        ("The mat is grey.", "/www/faq.jsonl:1"),
         ("https://[example.org/en/returns.html", "en/returns.html"),
         ("nothing", ""),
     ],

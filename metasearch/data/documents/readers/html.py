@@ -207,7 +207,7 @@ class _Page(HTMLParser):
         shown = around.shown and not _is_hidden(tag, attributes)
         if shown:
             self._separate(tag)
-            shown = self._whole or not self._is_furniture(tag, attributes)
+            shown = self._whole or not self._is_boilerplate(tag, attributes)
         if shown:
             self._anchor = attributes.get("id") or (attributes.get("name") if tag == "a" else "") or self._anchor
             if tag in _HEADINGS:
@@ -220,7 +220,7 @@ class _Page(HTMLParser):
             self._open.append(_Element(tag, language, shown, around.exact or tag in _EXACT, main))
             self._count[tag] += 1
 
-    def _is_furniture(self, tag: str, attributes: Mapping[str, str | None]) -> bool:
+    def _is_boilerplate(self, tag: str, attributes: Mapping[str, str | None]) -> bool:
         """Return whether an element is a site's navigation, search or footer rather than content."""
         if tag == "nav" or (attributes.get("role") or "") in _FURNITURE_ROLES:
             return True
