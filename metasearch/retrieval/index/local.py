@@ -308,7 +308,7 @@ class LocalStore(Store):
                 columns[name] = Column((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
         if name in PLACES and name not in columns:
             columns[name] = Column(self._of_files(name))
-        require_field(condition, [*columns, *PLACES])
+        require_field(condition, columns)
         column = columns[name]
         assert column is not None
         if not len(column):
