@@ -1,6 +1,6 @@
 """What `metasearch tune` claims, beside what questions about other pages show.
 
-    python -m benchmarks.pages.claims --pages ~/data/pages --sets gnome,debian-faq --counts 40,128 --draws 0-9 -o runs/claims
+    python -m benchmarks.pages.claims --pages ~/data/pages --counts 40,128 --draws 0-9 -o runs/claims
 
 A draw takes pages at random. Each of `count` / 2 pages has two labels, its titles in two of its languages, and names
 the page in that language, as a log of clicks does. New questions are the titles of 60 other pages in all languages.
@@ -9,9 +9,9 @@ ranking; the tables of scores are kept in the output folder, `NAME.pickle`, to c
 """
 
 import pickle
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,22 +23,30 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.pages.pool import Query, read_queries
+from metasearch.config.measure import Pool
 from metasearch.config.run import DEFAULT_ENCODER, EncoderConfig, TuneConfig
-from metasearch.data.documents import read as reading
+from metasearch.data.documents.chunking import Settings
+from metasearch.data.documents.passage import Passage
+from metasearch.data.documents.read import read
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
-from metasearch.encoders.protocols import CachedEncoder, TextEncoder
-from metasearch.evaluation.evaluate import evaluate
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
+from metasearch.encoders.protocols import CachedEncoder
+from metasearch.evaluation.scores import Evaluation
 from metasearch.evaluation.statistics.bounded import bounded_test
 from metasearch.evaluation.statistics.paired import PairedTest
 from metasearch.pipelines.run import silent
-from metasearch.pipelines.tune import job
+from metasearch.pipelines.tune import job, workshop
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.job import TuneRun
 from metasearch.pipelines.tune.pages import Pages
 from metasearch.pipelines.tune.steps import Step
-from metasearch.pipelines.tune.table import Table
-from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.pipelines.tune.table import Table, split_rankings
+from metasearch.retrieval.search.passages import cutting
+from metasearch.runs.callbacks import Callback
+from metasearch.runs.per_query_results import QueryResults
+from metasearch.training.hardware import used
 
 ROWS = RESULTS / "claims.jsonl"
 NEW = 60
@@ -59,24 +67,32 @@ class Claim(TuneRun):
         self.chosen = self._compare(callback)
         self.table = Table.read(self.files)
         self.fresh = self._score_new([line for line in self.table.lines if not line[0].shuffled], callback)
+        self.files.finish(str(self.chosen), used(self.seconds, self.encoder.device))
 
-    def _score_new(self, lines: list[tuple[Step, Any]], callback: Callback) -> Table:
-        config, everything = self.config, self.labels.hold_out(None)
-        found = Pages.of(self.asked, self.passages, config.documents, _SEARCHED, config.same_page)
+    def _score_new(self, lines: list[tuple[Step, Pool]], callback: Callback) -> Table:
+        config, whole = self.config, self.labels.hold_out(None)
+        passages = read_once(config.documents, cutting(self._index, self.encoder)[1])
+        found = Pages.of(self.asked, passages, config.documents, _SEARCHED, config.same_page)
         test = replace(found.data, candidates=(*found.data.candidates, *found.unlabelled))
-        results = {}
-        for step in dict.fromkeys(step for step, _ in lines):
-            plain = not step.learner and not step.projected
-            made: TextEncoder = self.workshop.vectors if plain else self.workshop.make(step, everything, callback)
-            pools = [pool for each, pool in lines if each == step]
-            found_here = evaluate(CachedEncoder(made), test, everything.measures, pools)
-            results[step, 0] = found_here.questions
-        return Table.of(results, self.table.measure)
+        fresh = replace(whole, split=replace(whole.split, test=test))
+        pools = {step: [pool for each, pool in lines if each == step] for step, _ in lines}
+        scores = {step: self.workshop.score(step, fresh, own, callback) for step, own in pools.items()}
+        return Table.of({(step, 0): join(each) for step, each in scores.items()}, self.table.measure)
 
-    @property
-    def passages(self) -> list[Any]:
-        """All passages of the documents."""
-        return list(job.read(self.config.documents, job.cutting(self._index, self.encoder)[1]))
+
+_READ: dict[tuple[str, ...], list[Passage]] = {}
+
+
+def read_once(documents: tuple[str, ...], how: Settings) -> list[Passage]:
+    """Return the passages of a set, whose pages name their language."""
+    if documents not in _READ:
+        _READ[documents] = list(read(documents, how))
+    return _READ[documents]
+
+
+def join(found: Mapping[Pool, Evaluation]) -> QueryResults:
+    """Return the scores in all pools."""
+    return next(iter(split_rankings({pool: each.questions for pool, each in found.items()}).values()))
 
 
 @click.command(cls=Command)
@@ -86,46 +102,52 @@ class Claim(TuneRun):
 @click.option("--counts", default="40,128", show_default=True, help="Numbers of labels.")
 @click.option("--draws", default="0-9", show_default=True, help="First and last draw.")
 @click.option("--shuffled", is_flag=True, help="Give each label the page of another one.")
+@click.option("--untrained", is_flag=True, help="Leave trained steps out; texts are then encoded once for all draws.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of tunings.")
-def main(pages: Path, sets: str, encoder: str, counts: str, draws: str, shuffled: bool, output: Path) -> None:
+def main(
+    pages: Path, sets: str, encoder: str, counts: str, draws: str, shuffled: bool, untrained: bool, output: Path
+) -> None:
     """Tune on labels of each draw, ask new questions, and keep a row of each."""
+    share(untrained)
     first, last = map(int, draws.split("-"))
     for draw in range(first, last + 1):
         for name in sets.split(","):
             for count in map(int, counts.split(",")):
-                measure(pages, name, encoder, count, draw, shuffled, output)
+                facts: Row = {"set": name, "count": count, "draw": draw, "shuffled": shuffled, "untrained": untrained}
+                measure(pages, encoder, {**facts, "encoder": Path(encoder).name}, output)
 
 
-def measure(pages: Path, name: str, encoder: str, count: int, draw: int, shuffled: bool, output: Path) -> None:
+def share(untrained: bool) -> None:
+    """Let all tunings of this process read the pages once, and share one base encoder and its vectors."""
+    bases: dict[str, Encoder] = {}
+    known: dict[int, CachedEncoder] = {}
+
+    def load_base(config: EncoderConfig, *args: Any, **options: Any) -> Encoder:
+        if config.name not in bases:
+            encoder = bases[config.name] = load_encoder(config, *args, **options)
+            known[id(encoder)] = CachedEncoder(encoder)
+        return bases[config.name]
+
+    vars(job).update(read=read_once, load_encoder=load_base)
+    vars(workshop).update(CachedEncoder=lambda encoder: known.get(id(encoder)) or CachedEncoder(encoder))
+    if untrained:
+        vars(job).update(list_steps=lambda projected, *_, **__: [Step(), Step(projected=True)][: 1 + projected])
+
+
+def measure(pages: Path, encoder: str, facts: Row, output: Path) -> None:
     """Make one tuning and append its row, unless there is one."""
-    facts: Row = {"set": name, "count": count, "draw": draw, "shuffled": shuffled, "encoder": Path(encoder).name}
     if any(all(row[key] == value for key, value in facts.items()) for row in read_rows(output / "claims.jsonl")):
         return
-    labels, asked = drawn(read_queries(pages / "queries" / f"{name}.jsonl"), count, draw, shuffled)
-    folder = output / f"{name}-{count}-{draw}{'-shuffled' * shuffled}"
-    documents = str((pages / name).resolve())
-    config = TuneConfig(encoder=EncoderConfig(name=encoder), documents=(documents,), seed=draw)
+    name, draw = facts["set"], facts["draw"]
+    labels, asked = drawn(read_queries(pages / "queries" / f"{name}.jsonl"), facts["count"], draw, facts["shuffled"])
+    folder = output / "-".join(str(value) for value in facts.values())
+    shutil.rmtree(folder, ignore_errors=True)
+    config = TuneConfig(encoder=EncoderConfig(name=encoder), documents=(str((pages / name).resolve()),), seed=draw)
     run = Claim(config, folder, load_labels(list(labels), named=True))
     run.asked = load_labels(list(asked), named=True)
-    job.read = _read_once  # type: ignore[assignment]
-    with silent("claims"):
-        run.load_data()
-        run.load_encoders()
-        run.files = run.files.create(folder, config, "", {})
-        with run.files.held(0):
-            run._start = __import__("time").monotonic()
-            run._work(SILENT)
+    run.execute(silent)
     folder.with_suffix(".pickle").write_bytes(pickle.dumps((facts, run.table, run.fresh)))
     append_rows(output / "claims.jsonl", [{**facts, **figures(run.chosen, run.fresh), **provenance()}])
-
-
-@cache
-def _passages(documents: tuple[str, ...], settings: Any) -> list[Any]:
-    return list(reading.read(documents, settings))
-
-
-def _read_once(documents: Any, settings: Any) -> list[Any]:
-    return _passages(tuple(documents), settings)
 
 
 def drawn(queries: list[Query], count: int, draw: int, shuffled: bool) -> tuple[Iterator[Row], Iterator[Row]]:
