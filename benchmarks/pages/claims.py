@@ -51,7 +51,7 @@ from metasearch.training.hardware import used
 ROWS = RESULTS / "claims.jsonl"
 NEW = 60
 """Pages that new questions are about."""
-_SEARCHED = 2000
+_ALL = 10**9
 
 
 class Claim(TuneRun):
@@ -72,7 +72,7 @@ class Claim(TuneRun):
     def _score_new(self, lines: list[tuple[Step, Pool]], callback: Callback) -> Table:
         config, whole = self.config, self.labels.hold_out(None)
         passages = read_once(config.documents, cutting(self._index, self.encoder)[1])
-        found = Pages.of(self.asked, passages, config.documents, _SEARCHED, config.same_page)
+        found = Pages.of(self.asked, passages, config.documents, _ALL, config.same_page)
         test = replace(found.data, candidates=(*found.data.candidates, *found.unlabelled))
         fresh = replace(whole, split=replace(whole.split, test=test))
         pools = {step: [pool for each, pool in lines if each == step] for step, _ in lines}
