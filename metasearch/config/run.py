@@ -210,7 +210,7 @@ class TuneConfig(Settings):
     same_page: bool | None = None
     """Translations of a page answer what it answers; by default if the paths of the documents show them."""
     accept: bool = False
-    """Keep a step although pages in the question's language, or those in others, are ranked significantly worse."""
+    """Keep a step although it is significantly worse for questions in one language, or on pages in it or in others."""
 
 
 Config = TypeVar("Config", bound=Settings)

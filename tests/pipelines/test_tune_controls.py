@@ -90,6 +90,18 @@ def test_a_step_that_harms_the_search_in_one_language_is_kept_only_if_the_user_a
     assert (said in str(found)) == (not accept)
 
 
+def test_a_step_that_harms_questions_in_one_language_is_not_kept():
+    """Six groups have German questions, which gain 0.5, and six English ones, which lose 0.1: all gain 0.2."""
+    base, german = np.full(GROUPS, 0.4), np.arange(GROUPS) % 2 == 0
+    told = table(base, base + np.where(german, 0.5 + TINY, -0.1 - TINY / 100), base + TURNS)
+    places = tuple((fold, "de" if own else "en", name) for (fold, _, name), own in zip(told.places, german, strict=True))
+    found = Choice.of(replace(told, places=places))
+    lost = 100 * (0.1 + (TINY / 100)[~german].mean())
+    assert found.kept.step == BASE
+    assert f"it ranks pages for questions in en significantly worse (-{lost:.1f}); --accept keeps it" in str(found)
+    assert Choice.of(replace(told, places=places, accept=True)).kept.step == TUNED
+
+
 def test_steps_without_time_are_named_and_nothing_is_said_of_them():
     base = np.full(GROUPS, 0.3)
     found = replace(Choice.of(table(base, base + 0.2 + TINY, base)), dropped=("maml",))

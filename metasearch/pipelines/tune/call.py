@@ -85,7 +85,7 @@ def tune(
         seed: random seed of folds and episodes.
         same_page: whether translations of a page answer what it answers; by default where the documents' paths or
             groups show them.
-        accept: keep a step although it harms the search in the question's language, or in others.
+        accept: keep a step although it harms questions in one language, or one side of the search.
         device: device of the encoders.
         trust_remote_code: run Python code that comes with the encoder.
         open_callback: opens a progress callback.

@@ -151,11 +151,25 @@ class Table:
         if other is not None and any_above_zero((self.scores[line] - self.scores[other])[None], self.groups) >= ALPHA:
             gain = 100 * float((self.scores[line] - self.scores[other]).mean())
             return f"the same training on shuffled labels is not significantly worse ({gain:+.1f} against it)"
-        for side, scores in () if self.accept else self.sides.items():
+        where = "" if self.accept else self._harmed(line)
+        return f"it ranks {where}; --accept keeps it" if where else ""
+
+    def _harmed(self, line: int) -> str:
+        """Return the side, or the language of questions, for which a line is significantly worse than the base encoder.
+
+        The test of the languages is corrected for their number.
+        """
+        lost, groups = self.scores[0] - self.scores[line], np.array(self.groups)
+        for side, scores in self.sides.items():
             there = ~np.isnan(scores[0])
-            lost = scores[0, there] - scores[line, there]
-            if any_above_zero(lost[None], np.array(self.groups)[there].tolist()) < ALPHA:
-                return f"it ranks {SIDES[side]} significantly worse ({-100 * lost.mean():+.1f}); --accept keeps it"
+            own = scores[0, there] - scores[line, there]
+            if any_above_zero(own[None], groups[there].tolist()) < ALPHA:
+                return f"{SIDES[side]} significantly worse ({-100 * own.mean():+.1f})"
+        asked = np.array([language for _, language, _ in self.places])
+        losses = {name: np.where(asked == name, lost, 0.0) for name in sorted({*asked.tolist()})}
+        if len(losses) > 1 and any_above_zero(np.array([*losses.values()]), self.groups) < ALPHA:
+            worst = min(losses, key=lambda name: any_above_zero(losses[name][None], self.groups))
+            return f"pages for questions in {worst} significantly worse ({-100 * lost[asked == worst].mean():+.1f})"
         return ""
 
     def without(self, fold: int) -> "Table":
