@@ -13,15 +13,15 @@ import pytest
 from helpers.commands import metasearch
 from helpers.documents import ROOT, blocks
 from helpers.indexes import kind, made
-from helpers.serving import counted, eventually, running
+from helpers.serving import counted, running
 from metasearch.errors import EncoderError
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.indexes import index_documents, open_searcher
 
 PAGE = "docs/production.md"
 LINES = [line for text in blocks(PAGE, "sh") for line in text.splitlines()]
-NOT_RUN = ("pip ", "uv ", "du ", "systemctl ")
-"""What changes the machine of the tests."""
+NOT_RUN = ("pip ", "uv ", "du ", "systemctl ", "python -m benchmarks", "time ")
+"""What changes the machine of the tests, or measures it."""
 
 
 @pytest.fixture
