@@ -1,19 +1,16 @@
 # metasearch on a CPU, with the HTTP server.
 #
-#   docker build --build-arg TORCH_INDEX=URL -t metasearch .
+#   docker build -t metasearch .
 #   docker run --rm -v "$PWD:/work" metasearch index help-pages -o help.index
 #   docker run --rm -v "$PWD:/work" -p 8000:8000 metasearch serve help.index --host 0.0.0.0 --token-file token
 FROM python:3.12-slim
-
-# The index of PyTorch's CPU builds; without it pip installs the build with CUDA, of several GB.
-ARG TORCH_INDEX=""
-RUN pip install --no-cache-dir ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "torch>=2.6"
 
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY metasearch metasearch
 COPY tasks tasks
-RUN pip install --no-cache-dir ".[serve,search]"
+# CPU builds of torch, without CUDA libraries of several GB.
+RUN pip install --no-cache-dir uv && uv pip install --system --no-cache --torch-backend cpu ".[serve,search]"
 
 RUN useradd --create-home --uid 1000 metasearch
 USER metasearch

@@ -16,7 +16,7 @@ from metasearch.config.measure import Measure
 from metasearch.config.recipe import Recipe
 from metasearch.config.task import Task
 
-NOT_OURS = {"--no-deps", "--editable", "--extra", "--arms", "--axis"}
+NOT_OURS = {"--no-deps", "--index-url", "--editable", "--extra", "--arms", "--axis"}
 """Flags of other programs that the prose names."""
 
 

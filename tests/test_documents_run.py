@@ -23,8 +23,8 @@ from metasearch.pipelines.export import export
 from metasearch.retrieval.indexes import index_documents
 
 PYTHON = [(document, text) for document in DOCUMENTS for text in blocks(document, "python")]
-"""Blocks that run by themselves; those of CONTRIBUTING are files of its worked examples."""
-PYTHON = [(document, text) for document, text in PYTHON if document != "CONTRIBUTING.md"]
+"""Blocks that run by themselves; CONTRIBUTING and production have tests of their own."""
+PYTHON = [(document, text) for document, text in PYTHON if document not in ("CONTRIBUTING.md", "docs/production.md")]
 
 # What each block prints. A block runs in a folder with the files that it names.
 PRINTED = {

@@ -25,7 +25,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-SCALES = {"full": (1_000_000, 384), "small": (20_000, 32)}
+SCALES = {"full": (1_000_000, 384), "100k": (100_000, 384), "1k": (1000, 384), "small": (20_000, 32)}
 LANGUAGES = ("ar", "de", "el", "es", "hi", "ru", "zh")
 PER_FILE, AT_ONCE, DIRECTIONS, TOP = 1000, 4096, 2000, 10
 Times = dict[str, list[float]]

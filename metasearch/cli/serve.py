@@ -55,7 +55,7 @@ def command(index: str, encoder: str | None, device: Any, trust_remote_code: boo
         service.warm_up()
 
         def announce() -> None:
-            facts = {"address": address, "model": service.name, "passages": sum(searcher.languages.values())}
+            facts = {"address": address, "model": service.name, "passages": service.passages}
             click.echo(json.dumps(facts, ensure_ascii=False) if as_json else address)
 
         exit_code = 0

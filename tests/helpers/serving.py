@@ -101,6 +101,14 @@ def running(searcher, token=None, hosts=(), name=None, **limits):
             thread.join(60)
 
 
+def counted(server, name, **labels):
+    """Return a value of the metrics; 0 where it is not there yet."""
+    wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
+    lines = server.send("GET", "/metrics")[2].decode().splitlines()
+    found = [line for line in lines if line.startswith(f"{name}{{{wanted}}} " if wanted else f"{name} ")]
+    return float(found[0].split()[-1]) if found else 0.0
+
+
 def eventually(holds, seconds=20):
     """Wait until something holds."""
     end = time.monotonic() + seconds

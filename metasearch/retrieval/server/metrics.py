@@ -25,6 +25,10 @@ class Metrics:
         )
         self.batches = Histogram("metasearch_batch_texts", "Texts in a batch.", buckets=_TEXTS, registry=registry)
         self.waiting = Gauge("metasearch_waiting_requests", "Requests that wait for the encoder.", registry=registry)
+        self.passages = Gauge("metasearch_passages", "Passages of the served index.", registry=registry)
+        self.outdated = Gauge(
+            "metasearch_index_outdated", "1 if the index has changed and cannot be served.", registry=registry
+        )
 
     def text(self) -> bytes:
         """Return all counters in the format that Prometheus reads."""

@@ -59,7 +59,13 @@ class Service:
         self.metrics = Metrics()
         self.batcher = Batcher(self._work, limits, self.metrics.batches.observe)
         self.metrics.waiting.set_function(lambda: self.batcher.waiting)
+        self.metrics.passages.set_function(lambda: self.passages)
         self._reading: Future[Any] | None = None
+
+    @property
+    def passages(self) -> int:
+        """Passages of the served index; one that several places have is counted once."""
+        return sum(self.searcher.languages.values())
 
     @property
     def busy(self) -> bool:
@@ -87,6 +93,7 @@ class Service:
                     if str(error) != problem:
                         log.warning("still serving the old index: %s", error)
                     problem = str(error)
+                self.metrics.outdated.set(bool(problem))
         finally:
             thread.shutdown(wait=False)
 
@@ -151,7 +158,7 @@ class Service:
             model=self.name,
             dimensions=self.searcher.encoder.dimension(),
             max_hits=self.limits.hits,
-            passages=sum(self.searcher.languages.values()),
+            passages=self.passages,
             languages=dict(self.searcher.languages),
             ranking=self.searcher.ranking.model_dump(),
             unknown_languages=dict(self.searcher.store.unknown),

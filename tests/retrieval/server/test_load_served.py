@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from helpers.serving import eventually, running
+from helpers.serving import counted, eventually, running
 
 
 class HeldOut:
@@ -33,14 +33,6 @@ def held(searcher):
     found = HeldOut(searcher)
     yield found
     found.go.set()
-
-
-def counted(server, name, **labels):
-    """Return a value of the metrics; 0 where it is not there yet."""
-    wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
-    lines = server.send("GET", "/metrics")[2].decode().splitlines()
-    found = [line for line in lines if line.startswith(f"{name}{{{wanted}}} " if wanted else f"{name} ")]
-    return float(found[0].split()[-1]) if found else 0.0
 
 
 def embed(server, text):

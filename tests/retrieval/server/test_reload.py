@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from helpers.serving import eventually, running
+from helpers.serving import counted, eventually, running
 from metasearch.retrieval.indexes import index_documents, open_searcher
 
 
@@ -27,6 +27,7 @@ def test_new_passages_are_found_without_a_restart(folder):
         assert server.get("/index")[1]["passages"] == 1
         add(folder, "b.txt", "Bees dance.")
         eventually(lambda: server.get("/index")[1]["passages"] == 2)
+        assert counted(server, "metasearch_passages") == 2
         hits = server.post("/search", {"query": "Bees dance."})[1]["results"][0]["hits"]
         assert [hit["text"] for hit in hits] == ["Bees dance.", "The key is under the mat."]
 
@@ -37,9 +38,11 @@ def test_an_index_that_cannot_be_opened_is_reported_once_and_the_old_one_stays(f
     with running(open_searcher(folder / "index", device="cpu"), reload=0.05) as server:
         (folder / "index/index.sqlite").rename(folder / "aside")
         eventually(lambda: caplog.records)
+        eventually(lambda: counted(server, "metasearch_index_outdated") == 1)
         assert server.post("/search", {"query": "key"})[0] == 200
         (folder / "aside").rename(folder / "index/index.sqlite")
         add(folder, "b.txt", "Bees dance.")
         eventually(lambda: server.get("/index")[1]["passages"] == 2)
+        eventually(lambda: counted(server, "metasearch_index_outdated") == 0)
     (record,) = caplog.records
     assert record.getMessage().startswith(f"still serving the old index: {folder / 'index'} is no index")
