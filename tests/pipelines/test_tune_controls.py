@@ -94,12 +94,25 @@ def test_a_step_that_harms_questions_in_one_language_is_not_kept():
     """Six groups have German questions, which gain 0.5, and six English ones, which lose 0.1: all gain 0.2."""
     base, german = np.full(GROUPS, 0.4), np.arange(GROUPS) % 2 == 0
     told = table(base, base + np.where(german, 0.5 + TINY, -0.1 - TINY / 100), base + TURNS)
-    places = tuple((fold, "de" if own else "en", name) for (fold, _, name), own in zip(told.places, german, strict=True))
+    places = tuple(
+        (fold, "de" if own else "en", name) for (fold, _, name), own in zip(told.places, german, strict=True)
+    )
     found = Choice.of(replace(told, places=places))
     lost = 100 * (0.1 + (TINY / 100)[~german].mean())
     assert found.kept.step == BASE
     assert f"it ranks pages for questions in en significantly worse (-{lost:.1f}); --accept keeps it" in str(found)
     assert Choice.of(replace(told, places=places, accept=True)).kept.step == TUNED
+
+
+def test_nothing_is_trained_where_even_perfect_scores_would_not_be_significantly_better(tmp_path, monkeypatch):
+    """Three of 12 groups below 1 allow no p below 1/8; five allow 1/32."""
+    scores = {count: np.where(np.arange(GROUPS) < count, 0.6 + TINY, 1.0) for count in (3, 5)}
+    assert {count: table(own, own).improvable() for count, own in scores.items()} == {3: False, 5: True}
+    monkeypatch.setattr(Table, "improvable", lambda self: False)
+    result = ms.tune(rows(), tmp_path / "out", encoder="tiny", folds=3)
+    assert {line["step"] for line in result.table} == {"base encoder"}
+    assert "'fine-tune' was not trained: even perfect scores would not be significantly better." in result.report
+    assert "lack of time" not in result.report
 
 
 def test_steps_without_time_are_named_and_nothing_is_said_of_them():

@@ -191,14 +191,34 @@ class TuneRun(Run[TuneConfig]):
             how = (neutral, config.device, config.seed, callback)
             workshop = replace(workshop, aligned=align(config.encoder, config.translations, self.files.path, *how))
         self.workshop = workshop
+        plan = self._without_hopeless(plan, steps, benchmarks, callback)
         self._score_folds(plan, steps, benchmarks, callback)
         table = self._score_controls(steps, benchmarks, callback)
         tried = {step for step, _ in table.lines}
-        dropped = [step for step in steps if step not in tried]
+        dropped = [step for step in steps if step not in tried and step in plan.each]
         for step in dropped:
             took = duration(plan.folds * plan.each[step])
             self._note(f"'{step}' was not tried: --time has no room for it (about {took}).")
         return replace(Choice.of(table), dropped=tuple(map(str, dropped)))
+
+    def _without_hopeless(
+        self, plan: Plan, steps: Sequence[Step], benchmarks: Sequence[Benchmark], callback: Callback
+    ) -> Plan:
+        """Score the steps that train nothing, and return the plan without the others if even perfect scores lose.
+
+        Where time is limited, all steps are scored fold by fold.
+        """
+        if self.limit is not None:
+            return plan
+        cheap = [step for step in plan.steps if not step.learner]
+        for benchmark, step in product(benchmarks[: plan.folds], cheap):
+            self._score(step, steps.index(step), benchmark, callback)
+        trained = [step for step in plan.steps if step.learner]
+        if not trained or Table.read(self.files, self.config.accept).improvable():
+            return plan
+        names = ", ".join(f"'{step}'" for step in trained)
+        self._note(f"{names} was not trained: even perfect scores would not be significantly better.")
+        return replace(plan, steps=tuple(cheap), each={step: plan.each[step] for step in cheap})
 
     def _score_folds(
         self, plan: Plan, steps: Sequence[Step], benchmarks: Sequence[Benchmark], callback: Callback

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from metasearch.config.measure import BALANCED, EXPANDED
+from metasearch.config.run import DEFAULT_ENCODER
 from metasearch.encoders.encoder import Encoder
 from metasearch.evaluation.report.build import files
 from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Section
@@ -55,7 +56,7 @@ def build_report(
     sections = [_scores(choice), _by_language(choice), *_questions(shown)] if choice else []
     sections.append(Section("notes", "Notes", tuple(notes) or ("Nothing was skipped.",)))
     if choice:
-        sections.append(Section("next", "Next steps", next_steps(choice)))
+        sections.append(Section("next", "Next steps", next_steps(choice, facts["encoder"])))
     footer = f"Written by metasearch {__version__}."
     return files(Report("Tuning", tuple(sentences), tuple(facts.items()), tuple(sections), footer))
 
@@ -113,8 +114,8 @@ def _hits(texts: Sequence[str]) -> Cell:
     return Cell(text=" / ".join(texts))
 
 
-def next_steps(choice: Choice) -> tuple[str, ...]:
-    """Return what may help, by what was found."""
+def next_steps(choice: Choice, encoder: str) -> tuple[str, ...]:
+    """Return what may help, by what was found; `encoder` is the name of the base encoder."""
     steps = (
         ["Ask 20 new questions about pages without a label before you rely on a gain."]
         if choice.kept.step.learner
@@ -125,7 +126,8 @@ def next_steps(choice: Choice) -> tuple[str, ...]:
     if choice.least_p >= ALPHA:
         steps.append("There are too few groups to leave the base encoder: add labels of other pages.")
     if choice.standings[0].kept and not choice.refused:
-        steps.append("Nothing was significantly better: try --encoder e5, or more labels.")
+        other = "" if encoder == DEFAULT_ENCODER else f"--encoder {DEFAULT_ENCODER}, or "
+        steps.append(f"Nothing was significantly better: try {other}more labels.")
     return tuple(steps) or ("None.",)
 
 

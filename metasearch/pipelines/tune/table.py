@@ -132,6 +132,10 @@ class Table:
         # There is one: nothing beats the line with the highest mean, whose p is about 0.5 or more.
         return next(line for line in lines if self.p(line, lines) >= ALPHA)
 
+    def improvable(self) -> bool:
+        """Return whether a line with the score 1 for every question would be significantly better than the chosen."""
+        return any_above_zero(1 - self.scores[self.choose()][None], self.groups) < ALPHA
+
     def control(self, line: int) -> int | None:
         """Return the line of the same training on shuffled labels, ranked in the same way; None if there is none."""
         step, pool = self.lines[line]
