@@ -10,7 +10,7 @@ import numpy as np
 from metasearch.config.measure import BALANCED, EXPANDED, Pool
 from metasearch.evaluation.statistics.bounded import bounded_test
 from metasearch.evaluation.statistics.paired import PairedTest
-from metasearch.pipelines.tune.steps import Step
+from metasearch.pipelines.tune.steps import BASE, Step
 from metasearch.pipelines.tune.table import ALPHA, Place, Table
 
 _RANKED: Mapping[str, str] = {BALANCED: ", balanced scores", EXPANDED: ", document expansion"}
@@ -18,7 +18,7 @@ _RANKED: Mapping[str, str] = {BALANCED: ", balanced scores", EXPANDED: ", docume
 
 @dataclass(frozen=True)
 class Standing:
-    """A step with a ranking, its mean score from 0 to 1, and its difference from the base encoder, paired by question.
+    """A step with a ranking, its mean score from 0 to 1, and its difference from the first line, paired by question.
 
     `p` is the p-value of the hypothesis that no other line is better, corrected for their number. `control` is the
     difference from the same training on shuffled labels, of a line that was compared with it.
@@ -38,7 +38,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Change:
-    """Scores of some questions by the base encoder and by what was chosen without their folds.
+    """Scores of some questions by the first line and by what was chosen without their folds.
 
     `language` is that of the questions; `side` says which relevant pages count, as in `Table.sides`.
     """
@@ -61,7 +61,7 @@ class Moved:
 
     @property
     def gain(self) -> float:
-        """Its score less the score of the base encoder."""
+        """Its score less the score by the first line."""
         return self.score - self.base
 
 
@@ -71,10 +71,10 @@ class Choice:
 
     Attributes:
         standings: the simplest one first.
-        kept: the kept one. Unless it is the base encoder, its mean and gain are those of nested choices: the questions
+        kept: the kept one. Unless it is the first, its mean and gain are those of nested choices: the questions
             of each fold are scored by what the other folds choose.
         behind: difference of the best one from the kept one on all questions.
-        least_p: smallest p-value that its groups allow; of nested choices, unless the base encoder is kept.
+        least_p: smallest p-value that its groups allow; of nested choices, unless the first one is kept.
         others: fold → what is chosen without it, where that is not the kept one.
         refused: name of a line that would be kept → why it is not.
         dropped: steps that there was no time to try.
@@ -112,7 +112,7 @@ class Choice:
         without = {fold: table.without(fold) for fold in folds}
         chosen = {fold: each.choose() for fold, each in without.items()}
         least_p = min(each.least_p for each in without.values()) if kept else table.least_p
-        # Where nothing but the base encoder is kept, no choice flatters its score.
+        # Where the first line is kept, no choice flatters its score.
         by_question = [chosen[fold] if kept else 0 for fold in table.folds.tolist()]
         nested = table.scores[by_question, np.arange(len(table.folds))]
         own = replace(standings[kept], mean=mean(nested), gain=difference(nested, base))
@@ -137,13 +137,19 @@ class Choice:
         """The one with the highest mean of those that may be kept; the simplest of equal ones."""
         return max((each for each in self.standings if str(each) not in self.refused), key=lambda each: each.mean.mean)
 
+    @property
+    def first(self) -> str:
+        """What the others are compared with, in words."""
+        own = str(self.standings[0])
+        return f"the {own}" if own == BASE else f"the search without labels ({own})"
+
     def __str__(self) -> str:
         kept, trained = self.kept, not self.standings[0].kept
-        gain = f", {kept.gain.shown()} against the base encoder" if trained else ""
+        gain = f", {kept.gain.shown()} against {self.first}" if trained else ""
         score = f"{self.measure} × 100 is {kept.mean.shown('')} on {self.questions} held-out questions in "
         score += f"{self.folds} folds{gain}"
         if self.least_p >= ALPHA:
-            few = f"too few groups to leave the base encoder (smallest p 1/{1 / self.least_p:.0f}, not below {ALPHA})"
+            few = f"too few groups to leave {self.first} (smallest p 1/{1 / self.least_p:.0f}, not below {ALPHA})"
             score += f". Without a fold, there are {few}: these are its scores" if trained else f". There are {few}"
         elif self.others:
             found = ", ".join(f"'{name}' without fold {fold + 1}" for fold, name in self.others.items())

@@ -161,7 +161,7 @@ class TuneRun(Run[TuneConfig]):
             sentences.append(f"Index documents to be searched so: {how}")
         facts = {"encoder": self.encoder.name, "labels": data.describe(), "languages": ", ".join(languages)}
         facts |= {"seed": str(self.config.seed), "versions": describe_versions(versions())}
-        shown = show(files, self.labels.benchmark.task.name, choice.moved) if choice and self.labels.benchmark else []
+        shown = show(files, self.labels.benchmark.task.name, choice) if choice and self.labels.benchmark else []
         texts = build_report(sentences, facts, choice, self.notes, shown)
         source = find_base("base", self.config.encoder.name, self.encoder.origin)
         atomic_write(files.model / CARD, build_card(encoder, source, result, languages, facts))
@@ -177,7 +177,7 @@ class TuneRun(Run[TuneConfig]):
         self._require_same_pool()
         self._note_skipped(languages)
         self._warn_of_form()
-        steps = list_steps(bool(languages), bool(config.translations), config.learners)
+        steps = list_steps(bool(languages), bool(config.translations), config.learners, indexed=bool(config.documents))
         workshop = Workshop.open(config, self.encoder, self.labels, languages, callback)
         benchmarks = [self.labels.hold_out(fold) for fold in range(self.labels.folds)]
         costs = {step: workshop.per_text * cost(step, benchmarks[0], config.encoder.name) for step in steps}

@@ -34,6 +34,7 @@ class Labels:
         folds: number of folds to hold out, at most as many as the benchmark has.
         whole: whether a fold searches the documents of all folds; else its own, as in papers.
         beside: ids of candidates that are searched and not trained on.
+        balanced: whether an index of the documents balances scores by default.
     """
 
     data: RetrievalData
@@ -42,6 +43,7 @@ class Labels:
     folds: int
     whole: bool = True
     beside: frozenset[str] = frozenset()
+    balanced: bool = False
 
     @classmethod
     def of(cls, labels: Benchmark | RetrievalData, folds: int) -> Self:
@@ -63,7 +65,7 @@ class Labels:
         """Return labels that were joined to pages, with `folds` folds at most."""
         data = pages.data
         everything = replace(data, candidates=(*data.candidates, *pages.unlabelled))
-        return replace(cls.of(data, folds), everything=everything, beside=pages.beside)
+        return replace(cls.of(data, folds), everything=everything, beside=pages.beside, balanced=pages.balanced)
 
     def hold_out(self, fold: int | None) -> Benchmark:
         """Return a benchmark: `test` is a fold or nothing, and `train` is the rest, unlabelled texts included.
@@ -83,12 +85,13 @@ class Labels:
         return replace(self.benchmark, data=self.everything, split=parts, fold=fold or 0)
 
     def pools(self) -> tuple[Pool, ...]:
-        """Return the rankings to try with each step, the simplest first."""
+        """Return the rankings to try with each step, the simplest first; for documents the default of their index."""
         counts = Counter(candidate.language for candidate in self.everything.candidates)
         # Detection takes a few short texts for another language.
         several = sum(count > _FREQUENT * counts.total() for count in counts.values()) > 1
         translated = several and any(len(languages) > 1 for languages in self.data.answers.values())
-        return (MULTILINGUAL, BALANCED, EXPANDED)[: 1 + several + translated]
+        found: tuple[Pool, ...] = (MULTILINGUAL, BALANCED, EXPANDED)[: 1 + several + translated]
+        return (BALANCED, MULTILINGUAL, *found[2:]) if several and self.balanced else found
 
     def projectable(self) -> tuple[str, ...]:
         """Return the languages with enough texts for a projection, without any fold; none where only one has."""

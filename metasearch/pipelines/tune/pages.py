@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from metasearch.data.documents.joining import describe, join
-from metasearch.data.documents.languages import path_without_language
+from metasearch.data.documents.languages import are_translated, path_without_language
 from metasearch.data.documents.page_names import is_address, is_path
 from metasearch.data.documents.passage import Passage
 from metasearch.data.documents.read import page_of
@@ -32,12 +32,14 @@ class Pages:
         unlabelled: passages of other pages.
         beside: ids of candidates that no label means, although their page answers a question: they are not trained on.
         notes: what was joined, what counts and what is searched, in words.
+        balanced: whether an index of the pages balances scores by default, as most are in several languages.
     """
 
     data: RetrievalData
     unlabelled: tuple[Candidate, ...]
     beside: frozenset[str]
     notes: tuple[str, ...]
+    balanced: bool = False
 
     @classmethod
     def of(
@@ -77,7 +79,8 @@ class Pages:
         notes = [said, *_describe(data, asked, book, near, others, translated)]
         beside = frozenset(_id(i) for page in near for i in book.pages[page] if i not in positive)
         unlabelled = tuple(book.candidate(i, relevant) for page in others for i in book.pages[page])
-        return cls(replace(own, grades=wrong, notes=data.notes), unlabelled, beside, tuple(notes))
+        balanced = are_translated({passage.file: passage.language for passage in passages})
+        return cls(replace(own, grades=wrong, notes=data.notes), unlabelled, beside, tuple(notes), balanced)
 
 
 def quoted_languages(data: RetrievalData) -> set[str]:

@@ -1,13 +1,11 @@
 """Questions whose scores changed most, with the first hits before and after."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from metasearch.config.measure import MULTILINGUAL
-from metasearch.pipelines.tune.choice import Moved
+from metasearch.pipelines.tune.choice import Choice, Moved
 from metasearch.pipelines.tune.steps import Step
 from metasearch.pipelines.tune.table import results_path
 from metasearch.runs.folder import RunFolder
@@ -21,7 +19,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Shown:
-    """A question and the texts of its first hits by the base encoder and by the step that was chosen."""
+    """A question and the texts of its first hits by the first line and by the step that was chosen."""
 
     question: str
     before: tuple[str, ...]
@@ -29,8 +27,9 @@ class Shown:
     moved: Moved
 
 
-def show(run: RunFolder, task: str, moved: Sequence[Moved]) -> list[Shown]:
+def show(run: RunFolder, task: str, choice: Choice) -> list[Shown]:
     """Return the questions that gained most and those that lost most, the greatest changes first."""
+    moved, first = choice.moved, choice.standings[0]
     gained = [each for each in moved if each.gain > 0][:MOST]
     lost = [each for each in reversed(moved) if each.gain < 0][:MOST]
 
@@ -41,7 +40,7 @@ def show(run: RunFolder, task: str, moved: Sequence[Moved]) -> list[Shown]:
     found = []
     for each in (*gained, *lost):
         fold, language, uid = each.place
-        base, own = ranking(Step(), fold, MULTILINGUAL), ranking(each.line[0], fold, each.line[1])
+        base, own = ranking(first.step, fold, first.pool), ranking(each.line[0], fold, each.line[1])
         if base and own:
             row = next(i for i, one in enumerate(own.questions) if (one.language, one.id) == (language, uid))
             text = f"{_shortened(own.questions[row].text)} ({language})"

@@ -22,12 +22,12 @@ FLATTERS = (
     "Only labelled texts were searched, which flatters: users search all passages. --documents scores what they find."
 )
 _EXPLAINED = (
-    "Each line adds something to the base encoder, the simplest first. Scores and differences are means over the "
+    "The first line is the search without labels; the simplest come first. Scores and differences are means over the "
     "questions of all held-out folds. The 95 % intervals are over groups of questions that are held out together: "
     "Student's, or Clopper and Pearson's where nearly all groups have the best or the worst score. They do not cover "
     "another training: each fold is trained on once. The kept line is the simplest that no other one beats "
     "significantly. p is of one test against all other lines, corrected for their number (max-T over random signs of "
-    "groups, one-sided, 5 %). So with no difference in truth, the base encoder is kept in 95 % of tunings. With few "
+    "groups, one-sided, 5 %). So with no difference in truth, the first line is kept in 95 % of tunings. With few "
     "labels, only large differences are significant."
 )
 _BY_LANGUAGE = (
@@ -73,7 +73,7 @@ def _scores(choice: Choice) -> Section:
         control = each.control.shown() if each.control else ""
         texts = (shown.partition(" ")[2], each.gain.shown(), control, f"{each.p:.2g}")
         lines.append(Line((name + " (kept)" * each.kept,), (value, *(Cell(text=text) for text in texts))))
-    columns = (measure, "95 %", "against base", "against shuffled labels", "p")
+    columns = (measure, "95 %", "against the first", "against shuffled labels", "p")
     table = Table("steps", f"{measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)
     chart = Chart("chart", f"{measure} and its interval, × 100", tuple(rows))
     return Section(SCORES, "Scores on held-out folds", tuple(explained), (chart,), (table,))
@@ -84,7 +84,7 @@ def _by_language(choice: Choice) -> Section:
     for each in choice.changes:
         cells = (Cell(text=str(each.questions)), Cell(each.base), Cell(each.base + each.gain.mean))
         lines.append(Line((each.language, SIDES[each.side]), (*cells, Cell(text=each.gain.shown()))))
-    columns = ("questions", "base encoder", "kept", "gain")
+    columns = ("questions", "without labels", "kept", "gain")
     title = f"{choice.measure} by language of the questions"
     table = Table("languages", title, ("language", "relevant"), columns, tuple(lines), unit="× 100", decimals=1)
     return Section("by-language", "By language", (_BY_LANGUAGE,), tables=(table,))
@@ -104,7 +104,7 @@ def _questions(shown: Sequence[Shown]) -> list[Section]:
             )
             for each in own
         ]
-        columns = ("base", "kept", "hits of the base encoder", "hits of the kept step")
+        columns = ("without labels", "kept", "hits without labels", "hits of the kept step")
         if lines:
             tables.append(Table(key, title, ("question",), columns, tuple(lines), unit="× 100", decimals=1))
     return [Section("questions", "Questions", (_HITS,), tables=tuple(tables))] if tables else []
@@ -124,7 +124,7 @@ def next_steps(choice: Choice, encoder: str) -> tuple[str, ...]:
     if choice.refused:
         steps.append("A step was refused. Labels of more pages help most: each page is one observation.")
     if choice.least_p >= ALPHA:
-        steps.append("There are too few groups to leave the base encoder: add labels of other pages.")
+        steps.append("There are too few groups to leave the first line: add labels of other pages.")
     if choice.standings[0].kept and not choice.refused:
         other = "" if encoder == DEFAULT_ENCODER else f"--encoder {DEFAULT_ENCODER}, or "
         steps.append(f"Nothing was significantly better: try {other}more labels.")

@@ -46,8 +46,12 @@ class Step:
         return cls(learner, bool(projected), bool(aligned), own != name)
 
 
-def list_steps(projected: bool, aligned: bool = False, learners: Sequence[str] = ()) -> list[Step]:
+def list_steps(
+    projected: bool, aligned: bool = False, learners: Sequence[str] = (), *, indexed: bool = False
+) -> list[Step]:
     """Return the steps that the data allows, the simplest first; an aligned encoder is a projected one.
+
+    Where documents are `indexed`, the first one is what an index has by default: a projection, if there can be one.
 
     Raises:
         ConfigError: there is no such learner, or it learns from no labels.
@@ -57,6 +61,8 @@ def list_steps(projected: bool, aligned: bool = False, learners: Sequence[str] =
         if not {2, 3} & set(registry.load("learners", learner).LEARNER.links):
             raise ConfigError(f"learner '{learner}' does not learn from labels; `metasearch distill` runs it")
     steps = [Step(), Step(projected=True), Step(FINE_TUNE, True)] if projected else [Step(), Step(FINE_TUNE)]
+    if projected and indexed:
+        steps[:2] = steps[1::-1]
     steps += [Step(FINE_TUNE, True, True)] * aligned
     others = [learner for learner in dict.fromkeys(learners) if learner != FINE_TUNE]
     return steps + [Step(learner, projected or aligned, aligned) for learner in others]

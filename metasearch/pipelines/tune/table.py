@@ -35,7 +35,7 @@ class Table:
     """Scores of N held-out questions by L lines; a translation counts as a question.
 
     Attributes:
-        lines: step and pool, the simplest first; controls last.
+        lines: step and pool, the simplest first, which the others are compared with; controls last.
         scores: `(L, N)`.
         folds: the fold that holds a question out, `(N,)`.
         groups: the group of a question, `(N,)`. Translations and questions with a common document are one group, as
@@ -159,7 +159,7 @@ class Table:
         return f"it ranks {where}; --accept keeps it" if where else ""
 
     def _harmed(self, line: int) -> str:
-        """Return the side, or the language of questions, for which a line is significantly worse than the base encoder.
+        """Return the side, or the language of questions, for which a line is significantly worse than the first.
 
         The test of the languages is corrected for their number.
         """
@@ -200,7 +200,7 @@ def results_path(run: RunFolder, task: str, step: Step | str, fold: int, pool: s
 
 def split_rankings(results: Mapping[Pool, QueryResults]) -> dict[Pool, QueryResults]:
     """Return the results that a file of each pool has: its ranking, and in the first one all scores."""
-    first, *others = results
+    first, others = MULTILINGUAL, [pool for pool in results if pool != MULTILINGUAL]
     whole = replace(
         results[first],
         units={cell: ids for each in results.values() for cell, ids in each.units.items()},
