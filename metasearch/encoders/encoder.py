@@ -144,7 +144,8 @@ class Encoder:
     @property
     def prompted(self) -> Prompted:
         """What has its prompts."""
-        return self.model
+        found: Prompted = self.model
+        return found
 
     @property
     def pools_prompts(self) -> bool:

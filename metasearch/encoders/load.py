@@ -59,8 +59,8 @@ def load_reader(
 ) -> Encoder:
     """Return an encoder that only encodes; arguments and errors as for `load_encoder`.
 
-    On a CPU a checkpoint in a folder, or a built-in encoder, is opened without its whole model where that gives the same
-    bits (`metasearch.encoders.stored`).
+    On a CPU a checkpoint in a folder, or a built-in encoder, is opened without its whole model where that gives the
+    same bits (`metasearch.encoders.stored`).
     """
     ref = EncoderConfig.of(name, prompts=prompts or {}, trust_remote_code=trust_remote_code)
     whole = partial(load_encoder, ref, device=device)

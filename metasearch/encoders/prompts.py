@@ -39,7 +39,7 @@ def prompt_of(model: Prompted, role: Role) -> str:
     prompts, default = model.prompts, model.default_prompt_name
     names = [name for name in _NAMES[role] if name in prompts and not name == default == _TEXT]
     name = next((name for name in names if prompts[name]), names[0] if names else default)
-    return prompts.get(name) or ""
+    return (prompts.get(name) if name else "") or ""
 
 
 def unused_prompts(model: Prompted) -> list[str]:

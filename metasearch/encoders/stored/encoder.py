@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from metasearch.config.roles import MaxLength
@@ -16,7 +17,7 @@ from metasearch.encoders.stored.facts import Facts
 from metasearch.encoders.stored.input import StoredInput
 from metasearch.encoders.stored.network import StoredNetwork
 from metasearch.encoders.stored.weights import StoredWeights
-from metasearch.errors import EncoderError
+from metasearch.errors import EncoderError, first_line
 
 WEIGHTS = "model.safetensors"
 
@@ -52,13 +53,13 @@ class StoredEncoder(Encoder):
         whole: Callable[[], Encoder],
         max_length: MaxLength | None = None,
     ) -> None:
-        self._facts = facts
+        self.facts = facts
         self._whole = whole
-        transformer = folder / facts.place
-        self._reader: StoredInput | None = StoredInput(transformer, facts.input)
-        self._network: StoredNetwork | None = stored_network(folder, facts)
+        # The weights first: what it takes to read them is free again when the tokenizer is made.
+        self._network: StoredNetwork | None = _network(folder, facts)
+        self._reader: StoredInput | None = StoredInput(folder / facts.place, facts.input)
         self._prompts = _Prompts(dict(facts.prompts), facts.default_prompt_name)
-        self._begin(name, complete(max_length, MaxLength(**facts.lengths)))
+        self._begin(name, complete(max_length, MaxLength(**dict(facts.lengths))))
 
     def __getattr__(self, name: str) -> object:
         # Only called for what is not there: before the whole model is opened.
@@ -80,7 +81,7 @@ class StoredEncoder(Encoder):
         if self.materialised:
             return
         whole = self._whole()
-        if whole.fingerprint != self._facts.fingerprint:
+        if whole.fingerprint != self.facts.fingerprint:
             raise EncoderError(f"{self.name}: its files were changed while it was in use; start again")
         self.model, self.embedder = whole.model, whole.embedder
         self._reader = self._network = None
@@ -108,17 +109,17 @@ class StoredEncoder(Encoder):
     @property
     def neutral(self) -> bool:
         """Whether it ends in a language-neutral projection."""
-        return super().neutral if self.materialised else self._facts.neutral
+        return super().neutral if self.materialised else self.facts.neutral
 
     @property
     def fingerprint(self) -> str:
         """That of the whole model."""
-        return super().fingerprint if self.materialised else self._facts.fingerprint
+        return super().fingerprint if self.materialised else self.facts.fingerprint
 
     def dimension(self, output: Output = "sentence") -> int:
         """Return an output's width."""
         stored = output in ("sentence", "pooled") and not self.materialised
-        return self._facts.dimension if stored else super().dimension(output)
+        return self.facts.dimension if stored else super().dimension(output)
 
     def to(self, device: str | torch.device) -> "StoredEncoder":
         """Move the weights; on another device than a CPU the whole model runs."""
@@ -129,10 +130,9 @@ class StoredEncoder(Encoder):
         return self
 
 
-def stored_network(folder: Path, facts: Facts) -> StoredNetwork:
-    """Return the network of a checkpoint; `EncoderError` if a file cannot be read."""
+def _network(folder: Path, facts: Facts) -> StoredNetwork:
     try:
-        weights = StoredWeights(folder / facts.place / WEIGHTS)
+        weights = StoredWeights(folder / facts.place / WEIGHTS, facts.network.table)
         return StoredNetwork(facts.network, weights, lambda name: StoredWeights(folder / name / WEIGHTS))
-    except (OSError, KeyError, ValueError) as error:
-        raise EncoderError(f"{folder}: {error}") from error
+    except (OSError, KeyError, SafetensorError) as error:
+        raise EncoderError(f"{folder}: its weights cannot be read: {first_line(error)}") from error

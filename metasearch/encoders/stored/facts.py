@@ -37,6 +37,11 @@ class NetworkFacts:
     after: tuple[str, ...]
     """Modules after it: `mean` or `cls`, `normalize`, and the folder of a linear map."""
 
+    @property
+    def table(self) -> str:
+        """Name of the matrix with a row for each word."""
+        return f"{self.prefix}embeddings.word_embeddings.{'table.' if self.factorised else ''}weight"
+
 
 @dataclass(frozen=True)
 class InputFacts:

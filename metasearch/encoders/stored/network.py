@@ -24,12 +24,9 @@ class StoredNetwork(nn.Module):
     def __init__(self, facts: NetworkFacts, weights: StoredWeights, maps: Callable[[str], StoredWeights]) -> None:
         super().__init__()
         own = _Named(weights, f"{facts.prefix}embeddings.", facts.epsilon)
-        words = "word_embeddings"
+        self.words: nn.Module = weights.table(facts.table)
         if facts.factorised:
-            projection = own.linear(f"{words}.projection", bias=False)
-            self.words: nn.Module = nn.Sequential(weights.table(f"{own.prefix}{words}.table.weight"), projection)
-        else:
-            self.words = weights.table(f"{own.prefix}{words}.weight")
+            self.words = nn.Sequential(self.words, own.linear("word_embeddings.projection", bias=False))
         self.positions = own.table("position_embeddings")
         self.types = own.table("token_type_embeddings")
         self.norm = own.norm("LayerNorm")
@@ -45,7 +42,7 @@ class StoredNetwork(nn.Module):
     def forward(self, features: Features, output: Output = "sentence") -> Tensor:
         """Return unit vectors `(B, D)`, or the same before they are normalised."""
         mask = features["attention_mask"]
-        found = _pooled(self._states(features), mask, self.after[0])
+        found: Tensor = _pooled(self._states(features), mask, self.after[0])
         after, maps = list(self.after[1:]), iter(self.maps)
         while output == "pooled" and after and after[-1] == NORMALIZE:
             after.pop()
@@ -61,7 +58,7 @@ class StoredNetwork(nn.Module):
             raise EncoderError(f"'bert' cannot read a text of {ids.shape[1]} tokens: it has {longest} positions")
         types = features.get("token_type_ids")
         places = torch.arange(ids.shape[1], device=ids.device)[None]
-        found = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types)
+        found: Tensor = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types)
         found = self.norm(found + self.positions(places))
         # Without padding another kernel computes attention, as in transformers.
         seen = None if mask.all() else mask.bool()[:, None, None, :].expand(-1, 1, ids.shape[1], -1)
@@ -97,7 +94,9 @@ class _Named:
         return made
 
     def table(self, name: str) -> nn.Embedding:
-        return nn.Embedding.from_pretrained(self._weight(name))
+        weight = self._weight(name)
+        rows, columns = weight.shape
+        return nn.Embedding(rows, columns, _weight=weight)
 
 
 class _Layer(nn.Module):

@@ -1,13 +1,15 @@
 """Opens a checkpoint to encode with it: from its files where that gives the same bits, else the whole model."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from metasearch.config.roles import Role
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.stored.encoder import StoredEncoder
-from metasearch.encoders.stored.facts import Facts, place_of, recall, remember
+from metasearch.encoders.stored.facts import place_of, recall, remember
 
 log = logging.getLogger(__name__)
 
@@ -24,29 +26,32 @@ def open_stored(name: str, folder: Path, prompts: Mapping[Role, str], whole: Cal
     Raises:
         EncoderError: as `whole`.
     """
+    stored = partial(StoredEncoder, name, folder, whole=whole)
     place = place_of(folder, prompts)
     if facts := recall(place):
         for line in facts.warnings:
             log.warning("%s", line)
-    else:
-        encoder, facts = _survey(folder, whole)
-        if facts is None:
-            return encoder
-        remember(place, facts)
-    return StoredEncoder(name, folder, facts, whole)
+        return stored(facts)
+    from metasearch.encoders.stored.survey import survey
+
+    with _warnings() as heard:
+        encoder = whole()
+    found = survey(encoder, folder, heard, stored)
+    if found is None:
+        return encoder
+    remember(place, found.facts)
+    return found
 
 
-def _survey(folder: Path, whole: Callable[[], Encoder]) -> tuple[Encoder, Facts | None]:
-    from metasearch.encoders.stored.survey import facts_of
-
-    heard = _Warnings()
-    logger = logging.getLogger("metasearch.encoders")
+@contextmanager
+def _warnings() -> Iterator[list[str]]:
+    """Collect the warnings about encoders inside the context, which are logged as well."""
+    heard, logger = _Warnings(), logging.getLogger("metasearch.encoders")
     logger.addHandler(heard)
     try:
-        encoder = whole()
+        yield heard.lines
     finally:
         logger.removeHandler(heard)
-    return encoder, facts_of(encoder, folder, heard.lines)
 
 
 class _Warnings(logging.Handler):

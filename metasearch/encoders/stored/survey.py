@@ -6,8 +6,7 @@ whole model.
 """
 
 import json
-import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -15,7 +14,6 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
-from tokenizers import Tokenizer
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 from transformers.models.bert.modeling_bert import BertModel
@@ -25,13 +23,10 @@ from metasearch.encoders.compressed import CompressedModel, FactorisedEmbedding,
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.features import TextReader
 from metasearch.encoders.inputs import TransformerInput
-from metasearch.encoders.stored.encoder import WEIGHTS, stored_network
+from metasearch.encoders.stored.encoder import WEIGHTS, StoredEncoder
 from metasearch.encoders.stored.facts import Facts, InputFacts, NetworkFacts
-from metasearch.encoders.stored.input import StoredInput
 from metasearch.encoders.stored.network import CLS, MEAN, NORMALIZE
 from metasearch.errors import EncoderError
-
-log = logging.getLogger(__name__)
 
 _TEXTS = (
     "a",
@@ -42,10 +37,16 @@ _TEXTS = (
 _LONG = " ".join(_TEXTS) * 8
 
 
-def facts_of(encoder: Encoder, folder: Path, warnings: Sequence[str]) -> Facts | None:
-    """Return the facts of an encoder that was just opened from a folder; None where it needs its whole model.
+def survey(
+    encoder: Encoder, folder: Path, warnings: Sequence[str], stored: Callable[[Facts], StoredEncoder]
+) -> StoredEncoder | None:
+    """Return the encoder that encodes from the files of one that was just opened; None where that is not possible.
 
-    `warnings` are the lines that were said when it was opened.
+    Args:
+        encoder: the encoder in whole.
+        folder: the folder that it was opened from.
+        warnings: what was said then.
+        stored: opens the other one by the facts.
     """
     model, read = encoder.model, encoder.input
     place = _places(folder)
@@ -54,7 +55,7 @@ def facts_of(encoder: Encoder, folder: Path, warnings: Sequence[str]) -> Facts |
     network, after = _network(read), _after(model, place)
     if network is None or after is None:
         return None
-    found = Facts(
+    facts = Facts(
         place=place[0],
         fingerprint=encoder.fingerprint,
         dimension=encoder.dimension(),
@@ -66,7 +67,11 @@ def facts_of(encoder: Encoder, folder: Path, warnings: Sequence[str]) -> Facts |
         network=NetworkFacts(**network, after=after),
         input=_input(read),
     )
-    return found if _alike(encoder, folder, found) else None
+    try:
+        found = stored(facts)
+    except EncoderError:  # names of weights are not as transformers would write them
+        return None
+    return found if _same_tokenizer(encoder.reader, found.reader) and _alike(encoder, found) else None
 
 
 def _places(folder: Path) -> list[str] | None:
@@ -88,24 +93,7 @@ def _plain_input(read: TransformerInput, folder: Path) -> bool:
         and not tokenizer.split_special_tokens
         and (folder / "tokenizer.json").is_file()
         and (folder / WEIGHTS).is_file()
-        and _same_tokenizer(tokenizer.backend_tokenizer, folder / "tokenizer.json")
     )
-
-
-def _same_tokenizer(backend: Tokenizer, path: Path) -> bool:
-    """Return whether transformers changed nothing of a tokenizer's file but how texts are cut and padded."""
-    stored = Tokenizer.from_file(str(path))
-    cut, padded = backend.truncation, backend.padding
-    try:
-        for each in (stored, backend):
-            each.no_truncation()
-            each.no_padding()
-        return bool(stored.to_str() == backend.to_str())
-    finally:
-        if cut:
-            backend.enable_truncation(**cut)
-        if padded:
-            backend.enable_padding(**padded)
 
 
 def _network(read: TransformerInput) -> dict[str, Any] | None:
@@ -148,9 +136,8 @@ def _after(model: SentenceTransformer, places: Sequence[str]) -> tuple[str, ...]
 
 
 def _is_linear(module: Any) -> bool:
-    return (
-        isinstance(module.activation_function, nn.Identity) and not module.use_residual and module.linear.bias is not None
-    )
+    plain = isinstance(module.activation_function, nn.Identity) and not module.use_residual
+    return plain and module.linear.bias is not None
 
 
 def _input(read: TransformerInput) -> InputFacts:
@@ -166,26 +153,34 @@ def _input(read: TransformerInput) -> InputFacts:
     )
 
 
-def _alike(encoder: Encoder, folder: Path, facts: Facts) -> bool:
-    """Return whether the stored form gives the tokens and the bits of the whole model."""
-    try:
-        network, read = stored_network(folder, facts), StoredInput(folder / facts.place, facts.input)
-    except EncoderError:
-        return False
+def _same_tokenizer(one: TextReader, other: TextReader) -> bool:
+    """Return whether transformers changed nothing of a tokenizer's file."""
+    found = []
+    for tokenizer in (one.fast_tokenizer, other.fast_tokenizer):
+        assert tokenizer is not None
+        tokenizer.no_truncation()  # it is set whenever texts are read
+        tokenizer.no_padding()
+        found.append(tokenizer.to_str())
+    return found[0] == found[1]
+
+
+def _alike(encoder: Encoder, stored: Encoder) -> bool:
+    """Return whether an encoder gives the tokens and the bits of the whole model."""
     roles: tuple[Role, ...] = get_args(Role)
-    limits = sorted({min(encoder.limit(role), 2 * len(_LONG)) for role in roles} | {8})
+    limits = {min(encoder.limit(role), 2 * len(_LONG)) for role in roles} | {8}
     texts = [*_TEXTS, *(prompt + _LONG for prompt in {encoder.prompt(role) for role in roles})]
-    if any(_tokens(read, texts, limit) != _tokens(encoder.input, texts, limit) for limit in limits):
-        return False
-    found = read.tokenise(texts, limits[-1])
+    both = (encoder.reader, stored.reader)
+    for limit in sorted(limits):
+        found, same = (_tokens(read, texts, limit) for read in both)
+        if found != same:
+            return False
     rows = [np.array([values[i] for values in found.values()], np.int32) for i in range(len(texts))]
-    batches = [rows[:1], rows[1:3], rows[: len(_TEXTS)], rows[-1:], rows]
     with torch.no_grad():
-        for batch in batches:
-            one, other = (each.padded(list(found), batch) for each in (read, encoder.input))
+        for batch in (rows[:1], rows[1:3], rows[: len(_TEXTS)], rows[-1:], rows):
+            one, other = (read.padded(list(found), batch) for read in both)
             if list(one) != list(other) or not all(torch.equal(one[name], other[name]) for name in one):
                 return False
-            if not torch.equal(network(one), encoder.embedder(other)):
+            if not torch.equal(encoder.network(one), stored.network(other)):
                 return False
     return True
 

@@ -3,8 +3,8 @@
 Notation used for tensor shapes: B texts in a batch, T tokens, V words, D columns.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -18,29 +18,31 @@ SCALE = ".scale"
 
 
 class StoredWeights:
-    """The weights in a file, by name."""
+    """The weights in a file, by name: those of a table stay there, all others are in memory in float32.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file.
+        table: name of the matrix whose rows stay in the file; empty for none.
+    """
+
+    def __init__(self, path: Path, table: str = "") -> None:
         self.path = path
         self._written = _written(path)
+        mapped = {table, table + SCALE}
+        # Pages that are read are in memory as long as the file is open, and copies are beside them.
         with safe_open(path, framework="pt") as file:
-            self._tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-
-    @property
-    def names(self) -> Sequence[str]:
-        """All names."""
-        return list(self._tensors)
+            names = [name for name in file.keys() if name not in mapped]  # noqa: SIM118 - not a mapping
+            self._whole = {name: _in_memory(file, name) for name in names if not name.endswith(SCALE)}
+        with safe_open(path, framework="pt") as file:
+            self._table = {name: file.get_tensor(name) for name in file.keys() if name in mapped}  # noqa: SIM118
 
     def whole(self, name: str) -> Tensor:
-        """Return a weight in float32, in memory of its own."""
-        found = self._tensors[name]
-        if found.dtype == torch.int8:
-            return found.to(torch.float32).mul_(self._tensors[name + SCALE])
-        return found.to(torch.float32, copy=True)
+        """Return a weight in float32."""
+        return self._whole[name]
 
     def table(self, name: str) -> "StoredTable":
-        """Return a matrix whose rows stay in the file."""
-        return StoredTable(self, self._tensors[name], self._tensors.get(name + SCALE))
+        """Return the matrix whose rows stay in the file."""
+        return StoredTable(self, self._table[name], self._table.get(name + SCALE))
 
     def require_unchanged(self) -> None:
         """Raise `EncoderError` where the file was written since it was opened: rows would be those of another."""
@@ -66,6 +68,13 @@ class StoredTable(nn.Module):
             return found
         # A step for each row, or for each column.
         return found.mul_(F.embedding(ids, steps) if len(steps) == len(rows) else steps)
+
+
+def _in_memory(file: Any, name: str) -> Tensor:
+    found: Tensor = file.get_tensor(name)
+    if found.dtype == torch.int8:
+        return found.to(torch.float32).mul_(file.get_tensor(name + SCALE))
+    return found.to(torch.float32, copy=True)
 
 
 def _written(path: Path) -> tuple[int, int, int]:
