@@ -86,8 +86,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         before = newest.get((encoder, case, "before"))
         shares = [row[key] / before[key] for key in ("cpu_s", "peak_mb")] if before and way == "now" else []
         figures = [f"{row['cpu_s']:.2f}", f"{row['peak_mb']:,}"]
-        shown.append([encoder, case, way, *figures, *[f"{share:.2f}" for share in shares] or ["", ""]])
-    heads = ["encoder", "what", "revision", "CPU time, s", "peak memory, MB", "time against before", "memory against before"]
+        shown.append([encoder, case, way, *figures, *([f"{share:.2f}" for share in shares] or ["", ""])])
+    heads = ["encoder", "what", "revision", "CPU time, s", "peak memory, MB", "time, share", "memory, share"]
     return markdown(heads, shown, left=3)
 
 
