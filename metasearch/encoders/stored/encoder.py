@@ -113,7 +113,7 @@ class StoredEncoder(Encoder):
 
     @property
     def fingerprint(self) -> str:
-        """That of the whole model."""
+        """The same as the whole model has."""
         return super().fingerprint if self.materialised else self.facts.fingerprint
 
     def dimension(self, output: Output = "sentence") -> int:

@@ -89,7 +89,7 @@ def place_of(folder: Path, prompts: Mapping[Role, str]) -> Path | None:
 
 
 def recall(place: Path | None) -> Facts | None:
-    """Return what is remembered; None where nothing is, or the file is damaged."""
+    """Return the facts that are remembered; None without any, or where the file is damaged."""
     if place is None:
         return None
     try:

@@ -18,7 +18,7 @@ SCALE = ".scale"
 
 
 class StoredWeights:
-    """The weights in a file, by name: those of a table stay there, all others are in memory in float32.
+    """The weights in a file, by name: a table stays there, all others are in memory in float32.
 
     Args:
         path: the file.
@@ -45,7 +45,7 @@ class StoredWeights:
         return StoredTable(self, self._table[name], self._table.get(name + SCALE))
 
     def require_unchanged(self) -> None:
-        """Raise `EncoderError` where the file was written since it was opened: rows would be those of another."""
+        """Raise `EncoderError` where the file was written since it was opened: rows would be of another one."""
         if _written(self.path) != self._written:
             raise EncoderError(f"{self.path}: the file was changed while it was in use; start again")
 
