@@ -40,7 +40,7 @@ _LONG = " ".join(_TEXTS) * 8
 def survey(
     encoder: Encoder, folder: Path, warnings: Sequence[str], stored: Callable[[Facts], StoredEncoder]
 ) -> StoredEncoder | None:
-    """Return the encoder that encodes from the files of one that was just opened; None where that is not possible.
+    """Return an encoder that works from its files alone, for one just opened whole; None where that is not possible.
 
     Args:
         encoder: the encoder in whole.
