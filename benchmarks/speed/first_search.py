@@ -84,10 +84,11 @@ def table(rows: list[dict[str, Any]]) -> str:
     shown = []
     for (encoder, case, way), row in newest.items():
         before = newest.get((encoder, case, "before"))
-        shares = [row[key] / before[key] for key in ("cpu_s", "peak_mb")] if before and way == "now" else []
-        figures = [f"{row['cpu_s']:.2f}", f"{row['peak_mb']:,}"]
-        shown.append([encoder, case, way, *figures, *([f"{share:.2f}" for share in shares] or ["", ""])])
-    heads = ["encoder", "what", "revision", "CPU time, s", "peak memory, MB", "time, share", "memory, share"]
+        ends = ["", ""]
+        if before and way == "now":
+            ends = [f" ({row[key] / before[key]:.2f})" for key in ("cpu_s", "peak_mb")]
+        shown.append([encoder, case, way, f"{row['cpu_s']:.2f}{ends[0]}", f"{row['peak_mb']:,}{ends[1]}"])
+    heads = ["encoder", "what", "revision", "CPU time, s", "peak memory, MB"]
     return markdown(heads, shown, left=3)
 
 
