@@ -23,6 +23,7 @@ from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
 from benchmarks.speed import index
 from benchmarks.speed.exports import score_table, speed_table
+from benchmarks.speed.first_search import table as first_search_table
 from benchmarks.speed.index_recall import recall_table
 from benchmarks.speed.serving import table as serving_table
 from benchmarks.speed.speed_tables import checkpointing_table, comparison_table
@@ -196,6 +197,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "pages-balance": lambda: pages.balance_table(rows_of("pages")),
     "index-speed": lambda: index.table(rows_of("index")),
     "short-index-speed": lambda: short(index.table(rows_of("index")), "", "now", left=1),
+    "first-search": lambda: first_search_table(rows_of("first_search")),
     "short-serving": lambda: serving_table(rows_of("serving"), ("now",)),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "exports": lambda: speed_table(rows_of("exports")),

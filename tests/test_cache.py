@@ -1,11 +1,14 @@
 """Folders of the cache are made once, and again where they are not what was made."""
 
+import hashlib
 import logging
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from metasearch import io
 from metasearch.data.locate import fetch
 from metasearch.encoders.open import only_cached
 from metasearch.errors import EncoderError, HubError
@@ -108,3 +111,47 @@ def test_a_user_without_a_home_gets_no_folder_of_the_hub_here(monkeypatch):
     for use in (fetch, only_cached):
         with pytest.raises(HubError, match=r"^hub:a/b: this user has no home .*; set HF_HOME to a folder$"):
             use("hub:a/b")
+
+
+def settled(monkeypatch):
+    """Let files count as settled at once; return the list of those that are read."""
+    read = []
+    monkeypatch.setattr(io, "_SETTLED", -(10**12))
+    monkeypatch.setattr(
+        io, "digest", lambda path: read.append(path.name) or hashlib.sha256(path.read_bytes()).hexdigest()
+    )
+    return read
+
+
+def test_no_file_is_read_again_that_was_not_written(tmp_path, monkeypatch):
+    read, folder = settled(monkeypatch), tmp_path / "folder"
+    folder.mkdir()
+    Maker()(folder)
+    expected = {"weights": hashlib.sha256(b"1234").hexdigest(), "below/config": hashlib.sha256(b"{}").hexdigest()}
+    assert io.digests(folder) == expected
+    assert sorted(read) == ["config", "weights"]
+    assert io.digests(folder) == expected
+    assert len(read) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there the time of the last change is not known")
+@pytest.mark.parametrize("damage", [change, remove, add])
+def test_a_file_that_was_written_is_read_again_whatever_its_time_says(tmp_path, monkeypatch, damage):
+    settled(monkeypatch)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    Maker()(folder)
+    weights = folder / "weights"
+    before, times = io.digests(folder), weights.stat()
+    time.sleep(0.02)  # longer than the clock of the file system ticks
+    damage(weights)
+    if weights.exists():
+        os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert io.digests(folder) != before
+
+
+def test_a_file_that_was_just_written_is_read_again(tmp_path, cache):
+    (tmp_path / "folder").mkdir()
+    Maker()(tmp_path / "folder")
+    io.digests(tmp_path / "folder")
+    assert not cache.exists()

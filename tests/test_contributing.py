@@ -177,8 +177,8 @@ def test_the_examples_import_the_modules_that_are_public():
 
 @pytest.mark.parametrize("document", [name for name in DOCUMENTS if name != "CONTRIBUTING.md"])
 def test_other_documents_import_the_package_alone(document):
-    """And `metasearch.encoders`, which registers compressed encoders, and the modules for other libraries."""
-    public = {"metasearch", "metasearch.encoders", "metasearch.sentence_transformers", "metasearch.mteb"}
+    """And the modules for other libraries."""
+    public = {"metasearch", "metasearch.sentence_transformers", "metasearch.mteb"}
     assert imported(document) <= public
 
 

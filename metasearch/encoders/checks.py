@@ -54,11 +54,6 @@ def require_alike(model: SentenceTransformer) -> None:
             )
 
 
-def pools_prompts(model: SentenceTransformer) -> bool:
-    """Return whether prompt tokens are pooled like text tokens."""
-    return all(getattr(module, "include_prompt", True) for module in model)
-
-
 def normalised(model: SentenceTransformer, name: str) -> SentenceTransformer:
     """Return a model with the same modules that ends in unit vectors; the model itself does not change.
 

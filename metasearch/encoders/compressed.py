@@ -21,7 +21,7 @@ from metasearch.errors import ConfigError, EncoderError
 
 # A saved folder holds a file of a few lines that imports metasearch, and `config.json` names it as `auto_map`.
 # `SentenceTransformer(folder, trust_remote_code=True)` then loads the model wherever metasearch is installed. After
-# `import metasearch.encoders` no option is needed, since transformers prefers the classes that are registered.
+# `import metasearch.encoders.open` no option is needed, since transformers prefers the classes that are registered.
 
 _CODE = f'''"""Lets transformers load this model with trust_remote_code=True, where {DISTRIBUTION} is installed."""
 

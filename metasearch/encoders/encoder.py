@@ -6,27 +6,28 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
 from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
-from metasearch.encoders.activations import untrusted
-from metasearch.encoders.checks import normalised, pools_prompts, require_alike, require_independence
 from metasearch.encoders.features import Features as Features
 from metasearch.encoders.features import Output as Output
-from metasearch.encoders.fingerprint import fingerprint
-from metasearch.encoders.inputs import InputModule, input_of
+from metasearch.encoders.features import TextReader
 from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, complete, encode_in_batches
-from metasearch.encoders.prompts import prompt_of, unused_prompts, written_out
-from metasearch.encoders.saved_layout import write_older_layout
+from metasearch.encoders.prompts import Prompted, prompt_of, unused_prompts, written_out
 from metasearch.errors import EncoderError, require_known
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from metasearch.encoders.inputs import InputModule
+
+# What needs sentence-transformers is imported where it is used: a search has an encoder that does without.
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,9 @@ _REMEMBERED = 2**19
 class Embedder(nn.Module):
     """The trainable part of an encoder as one differentiable module: features in, unit vectors out."""
 
-    def __init__(self, model: SentenceTransformer) -> None:
+    def __init__(self, model: "SentenceTransformer") -> None:
+        from metasearch.encoders.checks import require_independence
+
         super().__init__()
         self.model = model
         self.eval()
@@ -46,6 +49,10 @@ class Embedder(nn.Module):
 
     def forward(self, features: Features, output: Output = "sentence") -> Tensor:
         """Return unit vectors `(B, D)`, or another output."""
+        from sentence_transformers.sentence_transformer.modules import Normalize
+
+        from metasearch.encoders.inputs import input_of
+
         read = input_of(self.model)
         if output not in ("sentence", "pooled"):
             return read.hidden(features, output)
@@ -79,7 +86,13 @@ class Encoder:
             each other, sentence-transformers would give other vectors, or padding or other texts change a vector.
     """
 
-    def __init__(self, model: SentenceTransformer, name: str = "model", max_length: MaxLength | None = None) -> None:
+    model: "SentenceTransformer"
+    embedder: Embedder
+
+    def __init__(self, model: "SentenceTransformer", name: str = "model", max_length: MaxLength | None = None) -> None:
+        from metasearch.encoders.checks import normalised, require_alike
+        from metasearch.encoders.inputs import input_of
+
         try:
             own = input_of(model).lengths
             require_alike(model)
@@ -92,9 +105,12 @@ class Encoder:
                 "%s: no text is read with its prompts %s; choose them with --prompt query=... or --prompt document=...",
                 name, ", ".join(map(repr, unused)),
             )  # fmt: skip
-        self.name = name
         self.model = model
-        self.max_length = complete(max_length, own)
+        self._begin(name, complete(max_length, own))
+
+    def _begin(self, name: str, max_length: MaxLength) -> None:
+        self.name = name
+        self.max_length = max_length
         # One array `(columns, T)` for each text: lists of numbers would take ten times the memory.
         self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
         self._reported: set[Role] = set()
@@ -109,14 +125,50 @@ class Encoder:
         """Whether its weights are drawn from a seed."""
 
     @property
-    def input(self) -> InputModule:
-        """The model's input module, which reads texts."""
+    def input(self) -> "InputModule":
+        """The model's input module."""
+        from metasearch.encoders.inputs import input_of
+
         return input_of(self.model)
+
+    @property
+    def reader(self) -> TextReader:
+        """What reads texts."""
+        return self.input
+
+    @property
+    def network(self) -> nn.Module:
+        """What encodes: features and an output in, as `Embedder`."""
+        return self.embedder
+
+    @property
+    def prompted(self) -> Prompted:
+        """What has its prompts."""
+        found: Prompted = self.model
+        return found
+
+    @property
+    def pools_prompts(self) -> bool:
+        """Whether prompt tokens are pooled like text tokens."""
+        return all(getattr(module, "include_prompt", True) for module in self.model)
+
+    @property
+    def neutral(self) -> bool:
+        """Whether it ends in a language-neutral projection: unit vectors, a square linear map, unit vectors."""
+        from sentence_transformers.sentence_transformer.modules import Dense, Normalize
+
+        last = list(self.model)[-3:]
+        return (
+            [type(module) for module in last] == [Normalize, Dense, Normalize]
+            and isinstance(last[1].activation_function, nn.Identity)
+            and last[1].in_features == last[1].out_features
+            and not last[1].use_residual
+        )
 
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return next(self.embedder.parameters()).device
+        return next(self.network.parameters()).device
 
     @property
     def parameter_count(self) -> int:
@@ -131,6 +183,8 @@ class Encoder:
     @property
     def fingerprint(self) -> str:
         """Hash of everything that affects its embeddings: weights, architecture, tokenizer, prompts."""
+        from metasearch.encoders.fingerprint import fingerprint
+
         return fingerprint(self.model)
 
     def dimension(self, output: Output = "sentence") -> int:
@@ -147,12 +201,12 @@ class Encoder:
 
     def limit(self, role: Role) -> int:
         """Return the longest input in tokens for a role: the task's, or the model's where that is shorter."""
-        return min(int(getattr(self.max_length, role)), self.input.longest)
+        return min(int(getattr(self.max_length, role)), self.reader.longest)
 
     def prompt(self, role: Role) -> str:
         """Return the prompt for a role; `EncoderError` if pooling would skip its tokens."""
-        prompt = prompt_of(self.model, role)
-        if prompt and not pools_prompts(self.model):
+        prompt = prompt_of(self.prompted, role)
+        if prompt and not self.pools_prompts:
             name = public_name(role)
             raise EncoderError(
                 f"{self.name}: its pooling leaves out the tokens of prompts (include_prompt: false), which is not "
@@ -166,7 +220,7 @@ class Encoder:
 
     def padded(self, rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return padded token tensors `(B, T)` on the weights' device."""
-        return {key: value.to(self.device) for key, value in self.input.padded(self.columns, rows).items()}
+        return {key: value.to(self.device) for key, value in self.reader.padded(self.columns, rows).items()}
 
     def tokens(self, texts: Iterable[str], role: Role) -> list[NDArray[np.int32]]:
         """Return each text's tokens `(columns, length)`, with special tokens, truncated at the role's limit.
@@ -183,7 +237,7 @@ class Encoder:
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
         for start in range(0, len(new), _TOKENISED_AT_ONCE):
             chunk = new[start : start + _TOKENISED_AT_ONCE]
-            encoded = self.input.tokenise([prompt + text for text in chunk], limit)
+            encoded = self.reader.tokenise([prompt + text for text in chunk], limit)
             self.columns = tuple(encoded)
             for i, text in enumerate(chunk):
                 self._tokens[role, text] = np.array([values[i] for values in encoded.values()], np.int32)
@@ -199,7 +253,7 @@ class Encoder:
         # A text of exactly as many tokens as the limit is read to its end.
         if full := np.flatnonzero(truncated).tolist():
             prompt = self.prompt(role)
-            more = self.input.tokenise([prompt + texts[i] for i in full], limit + 1)["input_ids"]
+            more = self.reader.tokenise([prompt + texts[i] for i in full], limit + 1)["input_ids"]
             truncated[full] = [len(tokens) > limit for tokens in more]
         return truncated
 
@@ -240,20 +294,20 @@ class Encoder:
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return np.zeros((0, dimension), np.float32)
-        lengths = self.lengths(distinct, role)
+        lengths, network = self.lengths(distinct, role), self.network
 
         def embed(numbers: list[int]) -> NDArray[np.float32]:
             features = self.features([distinct[i] for i in numbers], role)
-            return self._repeatable(lambda: self.embedder(features, output).float().cpu().numpy())
+            return self._repeatable(lambda: network(features, output).float().cpu().numpy())
 
-        training = self.embedder.training
-        self.embedder.eval()
+        training = network.training
+        network.eval()
         on_cpu = self.device.type == "cpu"
         most = (batch_size, BATCH_TOKENS) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), GPU_BATCH_TOKENS)
         with torch.no_grad():
             vectors = encode_in_batches(lengths, embed, *most, self.on_progress)
         # A dev score may be taken in the middle of training, which keeps its mode.
-        self.embedder.train(training)
+        network.train(training)
         place = {text: i for i, text in enumerate(distinct)}
         return vectors[[place[text] for text in texts]]
 
@@ -292,6 +346,9 @@ class Encoder:
 
     def write(self, folder: Path) -> None:
         """Write the model with its own lengths, for sentence-transformers 3 to 6 and model servers."""
+        from metasearch.encoders.activations import untrusted
+        from metasearch.encoders.saved_layout import write_older_layout
+
         folder = Path(folder)  # callers of the Python interface pass texts, too
         self.model.prompts = written_out(self.model)
         self.model.save_pretrained(str(folder), create_model_card=False)

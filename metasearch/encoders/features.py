@@ -4,11 +4,14 @@ Notation used for tensor shapes: B texts in a batch, T tokens, N tokens of all t
 columns of the word table.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 Features = Mapping[str, Tensor]
@@ -22,6 +25,28 @@ Output = Literal["sentence", "pooled", "embedding", "states"]
 - `embedding`: the mean over the tokens of what the embedding block gives the first layer, `(B, H)`.
 - `states`: what the last layer gives at every token that is no padding, text after text, `(N, H)`.
 """
+
+
+class TextReader(Protocol):
+    """Makes tokens out of texts."""
+
+    @property
+    def longest(self) -> int:
+        """Tokens that the network can read."""
+
+    @property
+    def special_ids(self) -> Collection[int]:
+        """Numbers of the tokens that stand for no text."""
+
+    @property
+    def fast_tokenizer(self) -> Tokenizer | None:
+        """The tokenizer in Rust; None for one in Python."""
+
+    def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+        """Return the tokenizer's columns, such as `input_ids`, text by text, truncated at a limit."""
+
+    def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
+        """Return tokens `(columns, length)` padded to `(B, T)`."""
 
 
 def stock(module: nn.Module, library: str) -> bool:

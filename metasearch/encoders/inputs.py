@@ -6,13 +6,14 @@ columns of the word table, V words.
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from metasearch.config.roles import MaxLength, Role
@@ -62,9 +63,20 @@ class TransformerInput:
     def vocabulary(self) -> dict[str, Any]:
         """A fast tokenizer's JSON or a slow one's vocabulary, and the truncation side."""
         tokenizer = self.module.tokenizer
-        backend = getattr(tokenizer, "backend_tokenizer", None)
+        backend = self.fast_tokenizer
         found: dict[str, Any] = json.loads(backend.to_str()) if backend else tokenizer.get_vocab()
         return found | ({"truncation_side": "left"} if tokenizer.truncation_side == "left" else {})
+
+    @property
+    def fast_tokenizer(self) -> Tokenizer | None:
+        """The tokenizer in Rust; None for one in Python."""
+        return getattr(self.module.tokenizer, "backend_tokenizer", None)
+
+    @property
+    def special_ids(self) -> Collection[int]:
+        """Numbers of the tokens that stand for no text."""
+        found: list[int] = self.module.tokenizer.all_special_ids
+        return found
 
     @property
     def has_words(self) -> bool:
@@ -163,7 +175,7 @@ class TransformerInput:
             encoded: Mapping[str, Sequence[Sequence[int]]] = tokenizer(texts, truncation=True, max_length=limit)
             return encoded
 
-        with unchanged(getattr(tokenizer, "backend_tokenizer", None)):
+        with unchanged(self.fast_tokenizer):
             left = tokenizer.truncation_side == "left"
             return truncated(shorten(texts, limit, left, lambda *cut: truncated(*cut)["input_ids"]), limit)
 

@@ -21,7 +21,6 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import nn
 
 from metasearch.config.projection import LEAST
@@ -118,6 +117,8 @@ def check_counts(counts: Mapping[str, int], rank: int | None, width: int | None 
 
 def append(encoder: Encoder, neutral: Projection) -> None:
     """Append a projection to an encoder, as a linear and a normalising module; `EncoderError` if it has one already."""
+    from sentence_transformers.sentence_transformer.modules import Dense, Normalize
+
     require_none(encoder)
     like = next(encoder.embedder.parameters())
     weight, bias = (torch.from_numpy(part).to(like) for part in (neutral.weight, neutral.bias))
@@ -136,11 +137,4 @@ def require_none(encoder: Encoder) -> None:
 
 def is_neutral(encoder: Encoder) -> bool:
     """Return whether an encoder ends as `append` leaves one: unit vectors, a square linear map, unit vectors."""
-    last = list(encoder.model)[-3:]
-    kinds = [type(module) for module in last]
-    return (
-        kinds == [Normalize, Dense, Normalize]
-        and isinstance(last[1].activation_function, nn.Identity)
-        and last[1].in_features == last[1].out_features
-        and not last[1].use_residual
-    )
+    return encoder.neutral

@@ -23,6 +23,8 @@ from transformers import PreTrainedModel
 from metasearch.config import registry
 from metasearch.config.roles import MaxLength
 from metasearch.data.locate import require_hub_cache
+from metasearch.encoders import compressed as compressed
+from metasearch.encoders import int8 as int8
 from metasearch.encoders.activations import restore_activations
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import warnings_as_lines

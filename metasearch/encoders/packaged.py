@@ -5,12 +5,13 @@ from pathlib import Path
 
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 
 
 def open_packaged(name: str, folder: Path, max_length: MaxLength | None) -> Encoder:
     """Open the checkpoint in a folder as the encoder `name`; `EncoderError` where it is missing or damaged."""
+    from metasearch.encoders.open import open_checkpoint
+
     encoder = open_checkpoint(str(folder), max_length)
     encoder.name = name
     return encoder

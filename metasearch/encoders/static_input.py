@@ -11,6 +11,7 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -35,6 +36,7 @@ class StaticInput:
     first_position = 0
     longest = UNLIMITED
     window = 0
+    special_ids: ClassVar[tuple[int, ...]] = ()
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -44,6 +46,12 @@ class StaticInput:
         """The tokenizer's JSON, and its truncation side."""
         found: dict[str, Any] = json.loads(self.module.tokenizer.to_str())
         return found | ({"truncation_side": "left"} if self._cuts_left else {})
+
+    @property
+    def fast_tokenizer(self) -> Tokenizer:
+        """Its only kind."""
+        found: Tokenizer = self.module.tokenizer
+        return found
 
     @property
     def has_words(self) -> bool:

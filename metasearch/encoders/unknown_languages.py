@@ -40,7 +40,7 @@ def warn_of_unknown(encoder: Encoder, texts: Iterable[tuple[str, str]]) -> dict[
     Returns:
         Language tag → reason, such as `98 % of its letters are unknown to the tokenizer`.
     """
-    tokenizer, read = _fast_tokenizer(encoder), dict[str, list[str]]()
+    tokenizer, read = encoder.reader.fast_tokenizer, dict[str, list[str]]()
     for tag, text in texts:
         some = read.setdefault(tag, [])
         if len(some) < TEXTS:
@@ -52,12 +52,6 @@ def warn_of_unknown(encoder: Encoder, texts: Iterable[tuple[str, str]]) -> dict[
         other = "--encoder e5 knows it" if known else "choose an encoder that was trained on it"
         log.warning("encoder '%s' hardly knows language '%s': %s; %s", encoder.name, tag, reason, other)
     return reasons
-
-
-def _fast_tokenizer(encoder: Encoder) -> Tokenizer | None:
-    tokenizer = encoder.model.tokenizer
-    found = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    return found if isinstance(found, Tokenizer) else None
 
 
 def _reason(tokenizer: Tokenizer, texts: Sequence[str]) -> str:

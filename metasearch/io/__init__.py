@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -212,12 +213,13 @@ def cached(name: str, make: Callable[[Path], None], place: Path | None = None) -
     Processes that want it at the same time wait for the first one. A folder is there whole or not at all.
     """
     folder = (place or cache_folder()) / name
-    if intact(folder):
+    intact_there = intact if place else _intact_still
+    if intact_there(folder):
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(f"{name}.lock")):
-            if not intact(folder):
+            if not intact_there(folder):
                 _make(folder, make)
     except OSError as error:
         if place:
@@ -251,10 +253,63 @@ def intact(folder: Path) -> bool:
         return False
 
 
+def _intact_still(folder: Path) -> bool:
+    """Return the same, without reading files that the system says are as they were when they were read last."""
+    try:
+        known = json.loads(read_bytes(folder / _HASHES))
+        return bool(known == {name: found for name, found in digests(folder).items() if Path(name).name != _HASHES})
+    except (OSError, ValueError):
+        return False
+
+
 def _hashes(folder: Path) -> dict[str, str]:
     """Return every file's SHA-256 by path in the folder, except the list of hashes."""
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != _HASHES]
-    return {path.relative_to(folder).as_posix(): digest(path) for path in paths}
+    paths = [path for path in _files(folder) if path.name != _HASHES]
+    return _digested([path.relative_to(folder).as_posix() for path in paths], paths)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
+_DIGESTS = "digests"
+"""Folder in the cache with what `digests` remembers, a file for each folder."""
+_SETTLED = 2 * 10**9
+"""Nanoseconds after which a file that is changed again has another time: clocks of file systems are coarse."""
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return every file's SHA-256 by path in a folder; `OSError` if one cannot be read.
+
+    They are remembered in the user's cache as long as the system says that no file was written: the size, the inode and
+    both times of each are the same. The time of the last change cannot be set by programs, and Windows has none, so
+    there all files are read.
+    """
+    now, paths = time.time_ns(), _files(folder)
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    times = dict(zip(names, map(_times, paths), strict=True))
+    try:
+        place = cache_folder() / _DIGESTS / f"{sha256_of_bytes(os.fsencode(folder.resolve()))[:32]}.json"
+    except EncoderError:  # there is no place to remember them
+        return _digested(names, paths)
+    with suppress(OSError, ValueError, LookupError, TypeError):  # nothing is remembered, or the file is damaged
+        remembered = json.loads(place.read_bytes())
+        if os.name != "nt" and remembered["times"] == times:
+            return {str(name): str(found) for name, found in remembered["digests"].items()}
+    found = _digested(names, paths)
+    if all(max(each[-2:]) < now - _SETTLED for each in times.values()):
+        with suppress(RunFolderError):  # a cache that cannot be written
+            atomic_write(place, json.dumps({"times": times, "digests": found}))
+    return found
+
+
+def _times(path: Path) -> list[int]:
+    found = path.stat()
+    return [found.st_size, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def _digested(names: Iterable[str], paths: Iterable[Path]) -> dict[str, str]:
+    return {name: digest(path) for name, path in zip(names, paths, strict=True)}
 
 
 def fingerprint_of(rows: Iterable[Sequence[str]], settings: str = "") -> str:

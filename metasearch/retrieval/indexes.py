@@ -10,8 +10,7 @@ from typing import Any
 from metasearch.config import registry, yaml
 from metasearch.config.index import IndexSettings, RankingSettings
 from metasearch.config.run import DEFAULT_ENCODER, Device
-from metasearch.encoders.cross_encoder import open_reranker
-from metasearch.encoders.load import load_encoder
+from metasearch.encoders.load import load_reader
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
 from metasearch.retrieval.index.base import Kind, canonical
 from metasearch.retrieval.index.database import exists, read_state
@@ -84,7 +83,7 @@ def index_documents(
     before = canonical(kind.settings) if kind else {}
     settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
-    loaded = load_encoder(name, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code)
+    loaded = load_reader(name, device, settings.prompts, trust_remote_code)
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     known_as = kind.encoder if kind and same else _anywhere(name)
@@ -157,14 +156,17 @@ def open_searcher(
     store = open_store(index)
     settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {index}")
     try:
-        loaded = load_encoder(
-            encoder or store.kind.encoder, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code
-        )
+        loaded = load_reader(encoder or store.kind.encoder, device, settings.prompts, trust_remote_code)
     except (EncoderError, ConfigError) as error:
         if encoder is None:
             raise type(error)(f"{index}: the encoder that made it: {error}; pass its path with --encoder") from None
         raise
-    searcher = Searcher(store, loaded, open_reranker(rerank, loaded.device, trust_remote_code) if rerank else None)
+    reranker = None
+    if rerank:
+        from metasearch.encoders.cross_encoder import open_reranker
+
+        reranker = open_reranker(rerank, loaded.device, trust_remote_code)
+    searcher = Searcher(store, loaded, reranker)
     if options := searcher.ranking.options:
         log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
     return searcher

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from helpers.commands import metasearch
-from metasearch.encoders.load import load_encoder
+from metasearch.encoders.load import load_reader
 from metasearch.retrieval import indexes
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
@@ -42,10 +42,10 @@ def hits(output):
 @pytest.mark.slow
 def test_a_collection_is_searched_as_its_folder_is(run, tmp_path, monkeypatch):
     index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", ADDRESS, "--expand"]
-    loads, load = [], load_encoder
-    monkeypatch.setattr(indexes, "load_encoder", lambda *args, **keys: loads.append(args) or load(*args, **keys))
+    loads, load = [], load_reader
+    monkeypatch.setattr(indexes, "load_reader", lambda name, *args: loads.append(name) or load(name, *args))
     assert "copied: 4 passages sent, 0 deleted" in run(*index)
-    assert loads == [("tiny",)]
+    assert loads == ["tiny"]
     for options in ([], ["--no-expand", "--balance"], ["--hybrid"], ["--expand", "--language", "de"]):
         asked = ["Where is the key?", "--json", "--top-k", "2", *options]
         assert hits(run("search", ADDRESS, *asked)) == hits(run("search", "help.index", *asked)), options

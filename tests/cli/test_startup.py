@@ -1,7 +1,10 @@
 """Commands that need no encoder load no torch."""
 
+import os
+import re
 import subprocess
 import sys
+from importlib.metadata import requires
 
 import pytest
 
@@ -44,7 +47,54 @@ def test_looking_things_up_and_reporting_import_no_torch(tmp_path):
     assert said == [" ".join(["HEAVY", *args, names]) for args, names in loaded]
 
 
-def collector_after(line, end="import metasearch.encoders"):
+SEARCHING = {
+    "click", "filelock", "metasearch", "numpy", "pydantic", "safetensors", "semantic_text_splitter", "tokenizers",
+    "torch", "tqdm", "yaml",
+}  # fmt: skip
+"""Packages of `dependencies` in pyproject.toml that a search imports."""
+NOT_SEARCHING = (
+    "transformers",
+    "sentence_transformers",
+    "learn2learn",
+    "sklearn",
+    "scipy",
+    "pandas",
+    "sympy",
+    "datasets",
+)
+
+
+@pytest.mark.slow
+def test_a_search_imports_what_it_needs(tmp_path):
+    """The second one: the first finds out whether the encoder needs its whole model."""
+    (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
+    environment = {**os.environ, "METASEARCH_CACHE": str(tmp_path / "cache")}
+
+    def run(*args):
+        code = (
+            "import sys\n"
+            "from metasearch.cli import main\n"
+            f"try: main({args!r})\n"
+            "except SystemExit as end: assert not end.code\n"
+            "print('LOADED', *{name.partition('.')[0] for name in sys.modules})\n"
+            "print('PARTS', *[name for name in sys.modules if name.startswith(('metasearch.', 'torch._dynamo'))])\n"
+        )
+        command = [sys.executable, "-c", code]
+        said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+        return [set(line.split()[1:]) for line in said.splitlines() if line.startswith(("LOADED", "PARTS"))]
+
+    run("index", "a.txt", "--encoder", "mini", "--language", "en", "-o", "a.index")
+    loaded, parts = run("search", "a.index", "Where is the key?")
+    needed = [each for each in requires("metasearch-encoders") or () if "extra ==" not in each]
+    own = {re.split("[<>=;\\[ ]", each)[0].lower().replace("-", "_") for each in needed}
+    own = {{"pyyaml": "yaml"}.get(name, name) for name in own} | {"metasearch", *NOT_SEARCHING}
+    assert loaded & own == SEARCHING
+    layers = {name.split(".")[1] for name in parts if name.startswith("metasearch.")}
+    assert layers == {"cli", "config", "data", "encoders", "errors", "io", "retrieval", "runs", "version"}
+    assert not [name for name in parts if name.startswith("torch._dynamo")]
+
+
+def collector_after(line, end="import metasearch.encoders.open"):
     """Return the threshold of the collector and whether it passes over anything, after two lines of a new process."""
     code = f"import gc\n{line}\n{end}\nprint(gc.get_threshold(), gc.get_freeze_count() > 0)"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()

@@ -28,24 +28,25 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers, processors
 from tokenizers.models import Unigram
-from transformers import BertConfig, PreTrainedTokenizerFast
 
 from metasearch.config.roles import MaxLength
 from metasearch.config.run import E5_PACKAGE, SMALL_ENCODER
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.loader_log import quiet
 from metasearch.encoders.packaged import open_packaged, package_folder
 from metasearch.errors import EncoderError
 from metasearch.io import cached
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+# Only to unpack the file, which is done once, are transformers and sentence-transformers imported.
 
 log = logging.getLogger(__name__)
 
@@ -70,12 +71,17 @@ _CACHED = f"e5-{SHA256[:8]}-1"
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     """Return the encoder, the same for every seed; `EncoderError` where its package or its cache is not in order."""
+    return open_packaged("e5", folder(), max_length)
+
+
+def folder() -> Path:
+    """Return the folder of its checkpoint; errors as `build`."""
     needed = (
         f"{E5_PACKAGE}: {_INSTALL} (Linux and Apple silicon; elsewhere it is compiled). Without it there is "
         f"'{SMALL_ENCODER}'"
     )
     source = package_folder("e5", E5_PACKAGE, needed) / FILE
-    return open_packaged("e5", cached(_CACHED, lambda folder: _unpack(source, folder)), max_length)
+    return cached(_CACHED, lambda folder: _unpack(source, folder))
 
 
 def _unpack(source: Path, folder: Path) -> None:
@@ -99,6 +105,12 @@ def _unpack(source: Path, folder: Path) -> None:
 
 def unpack(data: bytes, folder: Path) -> None:
     """Write the encoder in the bytes of a file into an empty folder: mean pooling, normalised, with E5's prompt."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+    from transformers import BertConfig
+
+    from metasearch.encoders.loader_log import quiet
+
     quiet()
     sizes, pieces, tensors = read(data)
     with tempfile.TemporaryDirectory(dir=folder.parent) as plain:
@@ -256,11 +268,13 @@ _SPACE = "▁"
 _SPECIAL_TOKENS = {"bos": "<s>", "cls": "<s>", "eos": "</s>", "sep": "</s>", "unk": "<unk>", "pad": "<pad>"}
 
 
-def tokenizer(pieces: Pieces, longest: int) -> PreTrainedTokenizerFast:
+def tokenizer(pieces: Pieces, longest: int) -> "PreTrainedTokenizerFast":
     """Return the tokenizer from pieces with their log-probabilities, for inputs of at most `longest` tokens.
 
     The class of the library for XLM-R would build its own normaliser and lose this one.
     """
+    from transformers import PreTrainedTokenizerFast
+
     backend = Tokenizer(Unigram(list(pieces), unk_id=UNK, byte_fallback=False))
     backend.normalizer = normalizers.Sequence(
         [

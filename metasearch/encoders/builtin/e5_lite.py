@@ -26,7 +26,12 @@ _CACHED = f"e5-lite-{SHA256[:8]}-1"
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     """Return the encoder, the same for every seed; `EncoderError` where its file or its cache is not in order."""
-    return open_packaged("e5-lite", cached(_CACHED, partial(_unpack, FOLDER / FILE)), max_length)
+    return open_packaged("e5-lite", folder(), max_length)
+
+
+def folder() -> Path:
+    """Return the folder of its checkpoint; errors as `build`."""
+    return cached(_CACHED, partial(_unpack, FOLDER / FILE))
 
 
 def _unpack(source: Path, folder: Path) -> None:

