@@ -11,13 +11,18 @@ Notation used for tensor shapes: n queries, D dimensions, R rank, L languages.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from metasearch.config.roles import Role
+from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import ConfigError, nearest
 
 Form = Literal["matrix", "low-rank", "rotation", "scale"]
@@ -89,7 +94,8 @@ class RotationAdapter(QueryAdapter):
     def matrix(self) -> Tensor:
         """Return A, `(D, D)`."""
         skew, identity = self.delta - self.delta.T, torch.eye(self.dimension).to(self.delta)
-        return torch.linalg.solve(identity - skew, identity + skew)
+        solved: Tensor = torch.linalg.solve(identity - skew, identity + skew)
+        return solved
 
 
 class ScaleAdapter(QueryAdapter):
@@ -115,6 +121,31 @@ class ScaleAdapter(QueryAdapter):
             known = (languages >= 0)[:, None].to(queries)
             factors = factors + known * self.own[languages.clamp(min=0)]
         return F.normalize(queries * factors, dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptedEncoder:
+    """Embeddings of an encoder, those of questions through the matrix of an adapter, `(D, D)`."""
+
+    before: TextEncoder
+    matrix: NDArray[np.float32]
+
+    @property
+    def device(self) -> torch.device:
+        """Where texts are encoded."""
+        return self.before.device
+
+    def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+        """Return unit vectors of texts, `(len(texts), D)`."""
+        vectors = self.before.encode(texts, role)
+        return adapted(vectors, self.matrix) if role == "question" else vectors
+
+
+def adapted(queries: NDArray[np.float32], matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return unit vectors of queries `(n, D)` through the matrix of an adapter `(D, D)`."""
+    mapped = queries.astype(np.float64) @ matrix.T.astype(np.float64)
+    lengths = np.linalg.norm(mapped, axis=1, keepdims=True)
+    return np.asarray(mapped / np.where(lengths > 0, lengths, 1.0), np.float32)
 
 
 def build_adapter(form: str, dimension: int, rank: int = RANK, languages: int = 0) -> QueryAdapter:

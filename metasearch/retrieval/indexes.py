@@ -13,6 +13,7 @@ from metasearch.config.run import DEFAULT_ENCODER, Device
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
+from metasearch.retrieval.index.adapters import IN_USE, require_adapter
 from metasearch.retrieval.index.base import Kind, canonical
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
@@ -126,6 +127,22 @@ def change_index(folder: Path, ranking: Mapping[str, Any] | None = None, root: P
         return {"search": " ".join(ranked) or "as by default", "root": str(store.root or "none")}
 
 
+def use_adapter(folder: Path, name: str | None) -> None:
+    """Search an index with one of its query adapters, or with none.
+
+    Raises:
+        ConfigError: the index has no adapter with this name.
+        RunFolderError: the folder is no index, or cannot be written.
+    """
+    state = read_state(folder)
+    if not state:
+        raise RunFolderError(f"{folder}: the index is incomplete; run metasearch index with its documents again")
+    if name is not None:
+        require_adapter(state, name, folder)
+    with writing(folder, Kind(**state["kind"])) as store:
+        store.change({IN_USE: name or ""})
+
+
 def _ranking(state: Mapping[str, Any], asked: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return how an index is to be searched: as before, but for the keys that are asked for."""
     tree = {**state.get("ranking", {}), **(asked or {})}
@@ -167,6 +184,8 @@ def open_searcher(
     searcher = Searcher(store, loaded, open_reranker(rerank, loaded.device, trust_remote_code) if rerank else None)
     if options := searcher.ranking.options:
         log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
+    if store.adapter:
+        log.info("%s: queries go through its adapter '%s'", store.name, store.adapter.name)
     return searcher
 
 
