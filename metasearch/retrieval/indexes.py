@@ -13,7 +13,7 @@ from metasearch.config.run import DEFAULT_ENCODER, Device
 from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
-from metasearch.retrieval.index.adapters import IN_USE, require_adapter
+from metasearch.retrieval.index.adapters import IN_USE, AdapterFacts, adapters_in, require_adapter
 from metasearch.retrieval.index.base import Kind, canonical
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
@@ -125,6 +125,15 @@ def change_index(folder: Path, ranking: Mapping[str, Any] | None = None, root: P
         store.change(facts)
         ranked = RankingSettings(**facts["ranking"]).options
         return {"search": " ".join(ranked) or "as by default", "root": str(store.root or "none")}
+
+
+def list_adapters(folder: Path) -> tuple[list[AdapterFacts], str]:
+    """Return the query adapters of an index, the oldest first, and the name of the one in use, or the empty text.
+
+    `RunFolderError` if the folder is no index.
+    """
+    state = read_state(folder)
+    return adapters_in(state), str(state.get(IN_USE, ""))
 
 
 def use_adapter(folder: Path, name: str | None) -> None:
