@@ -7,14 +7,16 @@ from pydantic import Field
 from metasearch.config.base import Flag, NonNegative, Positive, Rate, Seed, Settings
 
 Form = Literal["matrix", "low-rank", "rotation", "scale"]
-"""Forms of `metasearch.encoders.adapter`."""
+"""Forms of `metasearch.encoders.adapter`, which are trained."""
+METRIC = "metric"
+"""The form that is computed: `metasearch.pipelines.adapt.metric`."""
 
 
 class AdapterSettings(Settings):
     """How a query adapter is learned. Defaults are chosen by measurement: docs/results/adaptation.md."""
 
-    form: Annotated[Form, Flag(metavar="FORM")] = "matrix"
-    """Form of the adapter: matrix, low-rank, rotation or scale."""
+    form: Annotated[Literal["metric"] | Form, Flag(metavar="FORM")] = "metric"
+    """Form of the adapter: metric is computed; matrix, low-rank, rotation and scale are trained."""
     rank: Positive = 16
     """Rank of the form low-rank."""
     steps: Positive = 100

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -12,16 +13,17 @@ import torch
 from numpy.typing import NDArray
 
 from metasearch.config import yaml
-from metasearch.config.adapt import AdapterSettings
+from metasearch.config.adapt import METRIC, AdapterSettings
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.roles import Role
 from metasearch.config.run import Device
 from metasearch.data.labels import load_labels
-from metasearch.data.records import RetrievalData
+from metasearch.data.records import Candidate, RetrievalData, grouped
 from metasearch.encoders.adapter import adapted
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines.adapt.learn import draw_examples, learn
+from metasearch.pipelines.adapt.metric import around_mean, metric_adapter
 from metasearch.pipelines.adapt.verdict import ADAPTER, Verdict
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.pages import Pages
@@ -29,6 +31,7 @@ from metasearch.pipelines.tune.steps import Step
 from metasearch.pipelines.tune.table import Table
 from metasearch.pipelines.tune.training import shuffled
 from metasearch.retrieval.index.adapters import AdapterFacts, adapters_in, add_adapter, require_new
+from metasearch.retrieval.index.base import Rows
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.stores import is_address
 from metasearch.retrieval.index.writer import writing
@@ -103,7 +106,14 @@ def adapt(
     ranking = searcher.ranking
     pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
     texts = list(dict.fromkeys(question.text for question in joined.data.questions))
-    trial = Trial(store, joined, dict(zip(texts, vectors.encode(texts, QUERY), strict=True)), settings, pool)
+    trial = Trial(
+        store,
+        joined,
+        dict(zip(texts, vectors.encode(texts, QUERY), strict=True)),
+        settings,
+        pool,
+        same_page is not False,
+    )
     verdict = trial.verdict()
     facts = {
         "name": chosen, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": settings.form,
@@ -152,6 +162,7 @@ class Trial:
         vectors: text of a query → its unit vector, `(D,)`.
         settings: of the training.
         pool: the ranking of the index.
+        translated: whether translations of a page answer what it answers.
     """
 
     store: LocalStore
@@ -159,11 +170,40 @@ class Trial:
     vectors: Mapping[str, NDArray[np.float32]]
     settings: AdapterSettings
     pool: Pool
+    translated: bool = True
 
     def train(self, data: RetrievalData) -> NDArray[np.float32]:
         """Return the matrix that is learned from labels, `(D, D)`."""
-        examples = draw_examples(self.store, data, self.vectors, self.settings, self.settings.seed)
-        return learn(examples, self.settings, self.settings.seed)
+        queries = np.stack([self.vectors[question.text] for question in data.questions])
+        pages = self._right_pages(data, queries)
+        if self.settings.form != METRIC:
+            return learn(draw_examples(self.store, queries, pages, self.settings), self.settings)
+        nearest = [np.array([rows[0] for rows in own]) for own in pages]
+        differences = [self.store.quantised.take(rows) - q for q, rows in zip(queries, nearest, strict=True)]
+        return metric_adapter(np.concatenate(differences), self._translations)
+
+    def _right_pages(self, data: RetrievalData, queries: NDArray[np.float32]) -> list[list[Rows]]:
+        """Return the rows of each page that answers a query, the nearest passage first."""
+        known: dict[str, dict[str, list[int]]] = {}
+        for each in data.candidates:
+            for uid in each.answers:
+                known.setdefault(uid, {}).setdefault(each.page or each.id, []).append(_row(each))
+        found = []
+        for question, query in zip(data.questions, queries, strict=True):
+            pages = [np.array(rows, np.int64) for rows in known[question.id].values()]
+            scores = [self.store.quantised.take(rows) @ query for rows in pages]
+            found.append([rows[np.argsort(-own, kind="stable")] for rows, own in zip(pages, scores, strict=True)])
+        return found
+
+    @cached_property
+    def _translations(self) -> NDArray[np.float32]:
+        """Differences of pages from the means of their translations, `(m, D)`; none if these answer otherwise."""
+        take, none = self.store.quantised.take, np.zeros((0, self.store.kind.dimension), np.float32)
+        if not self.translated:
+            return none
+        groups = grouped(self.labels.everything.candidates, lambda each: each.group).values()
+        pages = ([own for own in grouped(each, lambda c: c.page).values()] for each in groups)
+        return np.concatenate([none, *(around_mean([take(list(map(_row, own))) for own in each]) for each in pages)])
 
     def verdict(self) -> Verdict:
         """Return the scores on held-out folds without the adapter, with it, and if need be with its control."""
@@ -192,6 +232,10 @@ class Trial:
         return cast(RetrievalData, getattr(self.labels.hold_out(fold).split, name))
 
 
+def _row(candidate: Candidate) -> int:
+    return int(candidate.id.removeprefix("passage "))
+
+
 class _StoredVectors:
     """The vectors of an index's passages as they are stored, and of queries through the matrix of an adapter."""
 
@@ -205,7 +249,7 @@ class _StoredVectors:
         matrix: NDArray[np.float32] | None,
     ) -> None:
         self._store, self._queries, self._matrix = store, queries, matrix
-        self._rows = {each.text: int(each.id.removeprefix("passage ")) for each in data.candidates}
+        self._rows = {each.text: _row(each) for each in data.candidates}
 
     def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
         """Return unit vectors of texts, `(len(texts), D)`."""

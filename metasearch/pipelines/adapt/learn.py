@@ -1,18 +1,17 @@
-"""Learns a query adapter from vectors: InfoNCE with several right passages, over a sample of an index.
+"""Trains a query adapter on vectors: InfoNCE with several right passages, over a sample of an index.
 
 For a query q with right passages P, and the wrong ones N of the sample, the loss is the mean over p in P of
 
     −log exp(A q · p / τ) / (exp(A q · p / τ) + Σ_n exp(A q · n / τ))
 
 (van den Oord et al. 2018, "Representation Learning with Contrastive Predictive Coding"), plus a decay of A to the
-identity. Of a right page in each language, the passage that is nearest to q before the training counts as right, and
-its others are neither right nor wrong. The sample has the nearest passages of each query, which the index's own search
-finds, and random ones: its size does not depend on that of the index.
+identity. Other passages of a right page are neither right nor wrong. The sample has the nearest passages of each query,
+which the index's own search finds, and random ones: its size does not depend on that of the index.
 
 Notation used for tensor shapes: n queries, C passages of the sample, D dimensions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +22,8 @@ from torch.nn import functional as F
 
 from metasearch.config.adapt import AdapterSettings
 from metasearch.config.seeding import stream
-from metasearch.data.records import RetrievalData
 from metasearch.encoders.adapter import build_adapter
+from metasearch.retrieval.index.base import Rows
 from metasearch.retrieval.index.local import LocalStore
 
 _AT_ONCE = 256
@@ -42,43 +41,29 @@ class Examples:
 
 
 def draw_examples(
-    store: LocalStore,
-    data: RetrievalData,
-    vectors: Mapping[str, NDArray[np.float32]],
-    settings: AdapterSettings,
-    seed: int,
+    store: LocalStore, queries: NDArray[np.float32], pages: Sequence[Sequence[Rows]], settings: AdapterSettings
 ) -> Examples:
-    """Return the examples of labelled queries.
+    """Return the examples of queries `(n, D)`.
 
     Args:
-        store: the index; candidates are named `passage ROW`.
-        data: the labels.
-        vectors: text of a query → its unit vector, `(D,)`.
-        settings: sizes of the sample.
-        seed: draws random passages.
+        store: the index.
+        queries: unit vectors.
+        pages: of each query, the rows of each right page, the nearest passage first.
+        settings: sizes of the sample, and the seed that draws it.
     """
-    queries = np.stack([vectors[question.text] for question in data.questions])
-    pages: dict[str, dict[str, list[int]]] = {}
-    """Id of a question → page → rows of its passages."""
-    for each in data.candidates:
-        for uid in each.answers:
-            pages.setdefault(uid, {}).setdefault(each.page or each.id, []).append(int(each.id.removeprefix("passage ")))
     parts = range(0, len(queries), _AT_ONCE)
     near = [store.search(queries[start : start + _AT_ONCE], settings.hard)[0][0] for start in parts]
     count = min(settings.sample, len(store))
-    some = stream(seed, "sampled passages").choice(len(store), count, replace=False)
-    labelled = [row for own in pages.values() for rows in own.values() for row in rows]
-    sample = np.unique(np.concatenate([some, np.array(labelled, np.int64), *(rows.ravel() for rows in near)]))
-    passages = store.quantised.take(sample)
-    place = {row: i for i, row in enumerate(sample.tolist())}
+    some = stream(settings.seed, "sampled passages").choice(len(store), count, replace=False)
+    labelled = [rows for own in pages for rows in own]
+    sample = np.unique(np.concatenate([some, *labelled, *(rows.ravel() for rows in near)]))
     right = np.zeros((len(queries), len(sample)), np.bool_)
     wrong = np.ones_like(right)
-    for i, question in enumerate(data.questions):
-        for rows in pages[question.id].values():
-            own = [place[row] for row in rows]
-            wrong[i, own] = False
-            right[i, own[int((passages[own] @ queries[i]).argmax())]] = True
-    return Examples(*map(torch.from_numpy, (queries, passages, right, wrong)))
+    for i, own in enumerate(pages):
+        for rows in own:
+            wrong[i, np.searchsorted(sample, rows)] = False
+            right[i, np.searchsorted(sample, rows[0])] = True
+    return Examples(*map(torch.from_numpy, (queries, store.quantised.take(sample), right, wrong)))
 
 
 def info_nce(adapted: Tensor, examples: Examples, chosen: Tensor, temperature: float) -> Tensor:
@@ -89,11 +74,11 @@ def info_nce(adapted: Tensor, examples: Examples, chosen: Tensor, temperature: f
     return ((F.softplus(others - logits) * right).sum(1) / right.sum(1)).mean()
 
 
-def learn(examples: Examples, settings: AdapterSettings, seed: int) -> NDArray[np.float32]:
+def learn(examples: Examples, settings: AdapterSettings) -> NDArray[np.float32]:
     """Return the matrix of an adapter after the training, `(D, D)`; the same seed gives the same bits."""
     adapter = build_adapter(settings.form, examples.queries.shape[1], settings.rank)
     optimizer = torch.optim.Adam(adapter.parameters(), lr=settings.lr)
-    rng = stream(seed, "order of queries")
+    rng = stream(settings.seed, "order of queries")
     order: Sequence[int] = []
     for _ in range(settings.steps):
         if len(order) < min(settings.batch, len(examples.queries)):
