@@ -15,7 +15,7 @@ METRIC = "metric"
 class AdapterSettings(Settings):
     """How a query adapter is learned. Defaults are chosen by measurement: docs/results/adaptation.md."""
 
-    form: Annotated[Literal["metric"] | Form, Flag(metavar="FORM")] = "metric"
+    form: Literal["metric", "matrix", "low-rank", "rotation", "scale"] = "metric"
     """Form of the adapter: metric is computed; matrix, low-rank, rotation and scale are trained."""
     rank: Positive = 16
     """Rank of the form low-rank."""

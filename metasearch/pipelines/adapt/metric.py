@@ -39,7 +39,7 @@ def metric_adapter(
 
 
 def second_moment(differences: Vectors) -> Matrix:
-    """Return the second moment of differences `(n, D)`, scaled to a mean eigenvalue of 1; zeros without any, `(D, D)`."""
+    """Return the second moment of differences `(n, D)` with a mean eigenvalue of 1, `(D, D)`; zeros without any."""
     exact = differences.astype(np.float64)
     moment: Matrix = exact.T @ exact
     size = np.trace(moment) / len(moment)
