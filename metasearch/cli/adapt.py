@@ -9,11 +9,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
-from metasearch.config.adapt import AdapterSettings
 from metasearch.errors import ConfigError
-
-_TRAINING = ("rank", "steps", "lr", "temperature", "decay", "batch", "sample", "hard")
-"""Settings without an option; `metasearch.adapt` takes them."""
 
 
 @_options.command("adapt")
@@ -21,7 +17,9 @@ _TRAINING = ("rank", "steps", "lr", "temperature", "decay", "batch", "sample", "
 @click.argument("labels", required=False)
 @click.option("--name", metavar="NAME", help="Name of the adapter; by default adapter-1, adapter-2 and so on.")
 @_options.columns
-@_options.settings(AdapterSettings, first=("form",), without=_TRAINING)
+@click.option(
+    "--folds", type=click.IntRange(3, 20), default=4, show_default=True, help="Held-out folds; fewer for few labels."
+)
 @click.option(
     "--same-page/--no-same-page", default=None,
     help="Translations of a page answer what it answers; by default if the paths of the documents show them.",
@@ -38,8 +36,8 @@ def command(
 
     LABELS is a file as for `metasearch tune --documents`, with the columns query and page. The adapter is scored on
     held-out folds of the labels. `search` and `serve` use it if it is significantly better than the search without it,
-    and than the same training on shuffled labels, and harms no language significantly. It stays in the index in any
-    case.
+    and harms no language significantly. If it reads answers, it must also be better than with shuffled labels. It stays
+    in the index in any case.
 
     \b
     Examples:
@@ -60,9 +58,9 @@ def command(
     from metasearch.pipelines.adapt.job import adapt
 
     found = adapt(index, labels, **asked)
-    how = "the index is searched with it" if found.kept else f"search with it: metasearch adapt {index} --use"
-    lines = [found.verdict.sentence, *found.verdict.lines, f"adapter: {found.facts.name} ({how})"]
-    print_result(as_json, {"index": str(index), **asdict(found.facts)}, "\n".join(lines))
+    how = "the index is searched with it" if found.kept else f"not used; --use {found.facts.name} searches with it"
+    text = f"{found.report}\nadapter: {found.facts.name} ({how})"
+    print_result(as_json, {"index": str(index), **asdict(found.facts)}, text)
 
 
 def _choose(index: Path, listed: bool, use: str | None, as_json: bool) -> None:
@@ -74,7 +72,7 @@ def _choose(index: Path, listed: bool, use: str | None, as_json: bool) -> None:
     found, now = list_adapters(index)
     tree: Mapping[str, Any] = {"index": str(index), "in_use": now, "adapters": [asdict(each) for each in found]}
     lines = [
-        f"{'*' if each.name == now else ' '} {each.name}  {each.date}  {each.labels} labels, {each.form}. {each.result}"
+        f"{'*' if each.name == now else ' '} {each.name}  {each.date}  {each.labels} labels  {each.result}"
         for each in found
     ]
     text = "\n".join(lines) or "no adapters"

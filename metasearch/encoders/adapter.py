@@ -13,7 +13,7 @@ Notation used for tensor shapes: n queries, D dimensions, R rank, L languages.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from metasearch.config.adapt import Form
 from metasearch.config.roles import Role
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import ConfigError, nearest
 
+Form = Literal["matrix", "low-rank", "rotation", "scale"]
 RANK = 16
 """Rank of `low-rank` by default."""
 

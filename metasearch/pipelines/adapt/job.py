@@ -1,4 +1,4 @@
-"""`metasearch.adapt`: learns a query adapter of an index, and searches with it if it helps on held-out folds."""
+"""`metasearch.adapt`: computes a query adapter of an index, and searches with it if it helps on held-out folds."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from metasearch.config import yaml
-from metasearch.config.adapt import METRIC, AdapterSettings
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.roles import Role
 from metasearch.config.run import Device
@@ -22,22 +20,21 @@ from metasearch.data.records import Candidate, RetrievalData, grouped
 from metasearch.encoders.adapter import adapted
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.pipelines.adapt.learn import draw_examples, learn
+from metasearch.evaluation.statistics.max_t import any_above_zero
 from metasearch.pipelines.adapt.metric import around_mean, metric_adapter
-from metasearch.pipelines.adapt.verdict import ADAPTER, Verdict
+from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.pages import Pages
 from metasearch.pipelines.tune.steps import Step
-from metasearch.pipelines.tune.table import Table
+from metasearch.pipelines.tune.table import ALPHA, SIDES, Table
 from metasearch.pipelines.tune.training import shuffled
 from metasearch.retrieval.index.adapters import AdapterFacts, adapters_in, add_adapter, require_new
-from metasearch.retrieval.index.base import Rows
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.stores import is_address
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.indexes import open_searcher
 from metasearch.retrieval.search.neutral import project
-from metasearch.retrieval.search.searcher import QUERY
+from metasearch.runs.per_query_results import QueryResults
 
 log = logging.getLogger(__name__)
 
@@ -45,17 +42,32 @@ _SEARCHED = 20_000
 """Passages of pages without a label that a fold searches, about."""
 
 
+PLAIN, ANSWERED = Step("offset and translations"), Step("offset, translations and answers")
+"""Adapters from the simplest one, which reads no answers; see `metasearch.pipelines.adapt.metric`."""
+
+
 @dataclass(frozen=True)
 class AdaptResult:
-    """A learned adapter as the index has it, and its held-out scores."""
+    """An adapter as the index has it, and the choice by held-out scores."""
 
     facts: AdapterFacts
-    verdict: Verdict
+    choice: Choice
 
     @property
     def kept(self) -> bool:
         """Whether the index is searched with it."""
         return self.facts.kept
+
+    @property
+    def report(self) -> str:
+        """The verdict, and the gain of each language of queries."""
+        lines = [self.facts.result]
+        for each in self.choice.changes if self.kept else ():
+            which = SIDES[each.side]
+            lines.append(
+                f"{each.language}, {which}: {each.questions} queries, {100 * each.base:.1f}, {each.gain.shown()}"
+            )
+        return "\n".join(lines)
 
 
 def adapt(
@@ -68,11 +80,13 @@ def adapt(
     encoder: str | None = None,
     device: Device = "auto",
     trust_remote_code: bool = False,
-    **asked: Any,
+    folds: int = 4,
 ) -> AdaptResult:
-    """Learn a query adapter from labels, and search the index with it if it is significantly better.
+    """Compute a query adapter from labels, and search the index with it if it is significantly better.
 
-    No document is encoded again. The adapter stays in the index, whether it is used or not
+    No document is encoded again. Without an adapter, with one that reads no answers, and with one that does: the
+    simplest that no other one beats significantly on held-out folds is kept, as in `metasearch.tune`. One with answers
+    also has to beat the same one with shuffled labels. The adapter stays in the index, whether it is used or not
     (`metasearch.retrieval.indexes.use_adapter`).
 
     Args:
@@ -85,7 +99,7 @@ def adapt(
         encoder: new place of the encoder, if it has moved.
         device: device of the encoder.
         trust_remote_code: run Python code that comes with the encoder.
-        asked: keys of `AdapterSettings`.
+        folds: held-out folds; fewer for few labels.
 
     Raises:
         ConfigError: the index is in a database, a setting is wrong, or the name is taken.
@@ -93,7 +107,6 @@ def adapt(
         EncoderError: the encoder cannot be loaded, or is another one.
         RunFolderError: the folder is no index, is damaged, or cannot be written.
     """
-    settings = yaml.check(asked, AdapterSettings, "adapt")
     if is_address(index):
         raise ConfigError(f"{index}: an adapter is learned on the folder of an index, not on a copy in a database")
     searcher = open_searcher(index, device, encoder, trust_remote_code)
@@ -101,28 +114,26 @@ def adapt(
     assert isinstance(store, LocalStore)
     chosen = name if name is not None else _free_name(store.state)
     require_new(store.state, chosen, store.folder)
-    joined = join_labels(store, load_labels(labels, columns, named=True), settings.folds, same_page)
+    joined = join_labels(store, load_labels(labels, columns, named=True), folds, same_page)
     vectors = project(searcher.encoder, store.arrays)
     ranking = searcher.ranking
     pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
     texts = list(dict.fromkeys(question.text for question in joined.data.questions))
-    trial = Trial(
-        store,
-        joined,
-        dict(zip(texts, vectors.encode(texts, QUERY), strict=True)),
-        settings,
-        pool,
-        same_page is not False,
-    )
-    verdict = trial.verdict()
+    encoded = dict(zip(texts, vectors.encode(texts, QUERY), strict=True))
+    trial = Trial(store, joined, encoded, pool, same_page is not False)
+    table = trial.table()
+    choice, line = Choice.of(table), table.choose()
+    harm = _harmed(table, line)
+    step = table.lines[line][0] if line else ANSWERED
     facts = {
-        "name": chosen, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": settings.form,
-        "labels": len(joined.data.questions), "kept": verdict.kept, "result": verdict.sentence,
+        "name": chosen, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": str(step),
+        "labels": len(joined.data.questions), "kept": bool(line) and not harm,
+        "result": f"Not kept: {harm}. {choice}" if harm else str(choice),
     }  # fmt: skip
-    matrix = trial.train(trial.labels.everything)
+    matrix = trial.matrix(step, joined.data)
     with writing(store.folder, store.kind) as writer:
-        found = add_adapter(writer, matrix, facts, use=verdict.kept)
-    return AdaptResult(found, verdict)
+        found = add_adapter(writer, matrix, facts, use=facts["kept"])
+    return AdaptResult(found, choice)
 
 
 def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None) -> Labels:
@@ -154,13 +165,12 @@ def _free_name(state: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Trial:
-    """Trains and scores adapters of an index.
+    """Computes and scores adapters of an index.
 
     Attributes:
         store: the index.
         labels: on its pages.
         vectors: text of a query → its unit vector, `(D,)`.
-        settings: of the training.
         pool: the ranking of the index.
         translated: whether translations of a page answer what it answers.
     """
@@ -168,68 +178,76 @@ class Trial:
     store: LocalStore
     labels: Labels
     vectors: Mapping[str, NDArray[np.float32]]
-    settings: AdapterSettings
     pool: Pool
     translated: bool = True
 
-    def train(self, data: RetrievalData) -> NDArray[np.float32]:
-        """Return the matrix that is learned from labels, `(D, D)`."""
-        queries = np.stack([self.vectors[question.text] for question in data.questions])
-        pages = self._right_pages(data, queries)
-        if self.settings.form != METRIC:
-            return learn(draw_examples(self.store, queries, pages, self.settings), self.settings)
-        nearest = [np.array([rows[0] for rows in own]) for own in pages]
-        differences = [self.store.quantised.take(rows) - q for q, rows in zip(queries, nearest, strict=True)]
-        return metric_adapter(np.concatenate(differences), self._translations)
+    def table(self) -> Table:
+        """Return the scores of held-out folds by step, and of the control if answers would be kept."""
+        folds = range(self.labels.folds)
+        results = {(step, fold): self._score(step, fold) for step in (Step(), PLAIN, ANSWERED) for fold in folds}
+        assert self.labels.benchmark is not None
+        table = Table.of(results, self.labels.benchmark.task.monitor)
+        if ANSWERED in table.uncontrolled():
+            results |= {(ANSWERED.control, fold): self._score(ANSWERED.control, fold) for fold in folds}
+            table = Table.of(results, table.measure)
+        return table
 
-    def _right_pages(self, data: RetrievalData, queries: NDArray[np.float32]) -> list[list[Rows]]:
-        """Return the rows of each page that answers a query, the nearest passage first."""
-        known: dict[str, dict[str, list[int]]] = {}
+    def matrix(self, step: Step, data: RetrievalData) -> NDArray[np.float32]:
+        """Return the adapter of a step from labels, `(D, D)`."""
+        queries = np.stack([self.vectors[question.text] for question in data.questions])
+        offset = self._mean - queries.mean(0)
+        answers = self._answers(data, queries) if step.learner == ANSWERED.learner else offset[None][:0]
+        return metric_adapter(offset, self._translations, answers, len(queries))
+
+    def _score(self, step: Step, fold: int) -> QueryResults:
+        """Return the scores of a fold's queries by an adapter from the other folds."""
+        benchmark = self.labels.hold_out(fold)
+        train, test = cast(RetrievalData, benchmark.split.train), cast(RetrievalData, benchmark.split.test)
+        train = shuffled(train, fold) if step.shuffled else train
+        encoder = _StoredVectors(self.store, test, self.vectors, self.matrix(step, train) if step.learner else None)
+        measures = [each for each in benchmark.measures if str(each) == benchmark.task.monitor]
+        return evaluate(encoder, test, measures, [self.pool]).questions
+
+    def _answers(self, data: RetrievalData, queries: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the differences of the nearest passages of right pages from their queries, `(a, D)`."""
+        pages: dict[str, dict[str, list[int]]] = {}
         for each in data.candidates:
             for uid in each.answers:
-                known.setdefault(uid, {}).setdefault(each.page or each.id, []).append(_row(each))
+                pages.setdefault(uid, {}).setdefault(each.page, []).append(_row(each))
         found = []
         for question, query in zip(data.questions, queries, strict=True):
-            pages = [np.array(rows, np.int64) for rows in known[question.id].values()]
-            scores = [self.store.quantised.take(rows) @ query for rows in pages]
-            found.append([rows[np.argsort(-own, kind="stable")] for rows, own in zip(pages, scores, strict=True)])
-        return found
+            for rows in pages[question.id].values():
+                own = self.store.quantised.take(rows)
+                found.append(own[int((own @ query).argmax())] - query)
+        return np.stack(found)
+
+    @cached_property
+    def _mean(self) -> NDArray[np.float32]:
+        """The mean vector of the passages, `(D,)`."""
+        rows = [_row(each) for each in self.labels.everything.candidates]
+        return np.asarray(self.store.quantised.take(rows).mean(0, dtype=np.float64), np.float32)
 
     @cached_property
     def _translations(self) -> NDArray[np.float32]:
         """Differences of pages from the means of their translations, `(m, D)`; none if these answer otherwise."""
-        take, none = self.store.quantised.take, np.zeros((0, self.store.kind.dimension), np.float32)
-        if not self.translated:
-            return none
-        groups = grouped(self.labels.everything.candidates, lambda each: each.group).values()
-        pages = ([own for own in grouped(each, lambda c: c.page).values()] for each in groups)
-        return np.concatenate([none, *(around_mean([take(list(map(_row, own))) for own in each]) for each in pages)])
+        found = [np.zeros((0, self.store.kind.dimension), np.float32)]
+        groups = grouped(self.labels.everything.candidates, lambda each: each.group)
+        for own in groups.values() if self.translated else ():
+            pages = grouped(own, lambda each: each.page).values()
+            found.append(around_mean([self.store.quantised.take(list(map(_row, each))) for each in pages]))
+        return np.concatenate(found)
 
-    def verdict(self) -> Verdict:
-        """Return the scores on held-out folds without the adapter, with it, and if need be with its control."""
-        adapter, results, folds = Step(ADAPTER), {}, range(self.labels.folds)
-        benchmark = self.labels.benchmark
-        assert benchmark is not None
-        measure = benchmark.task.monitor
-        measures = [each for each in benchmark.measures if str(each) == measure]
 
-        def score(step: Step, fold: int, matrix: NDArray[np.float32] | None) -> None:
-            test = self._part(fold, "test")
-            found = evaluate(_StoredVectors(self.store, test, self.vectors, matrix), test, measures, [self.pool])
-            results[step, fold] = found.questions
-
-        for fold in folds:
-            score(Step(), fold, None)
-            score(adapter, fold, self.train(self._part(fold, "train")))
-        table = Table.of(results, measure)
-        if table.choose():
-            for fold in folds:
-                score(adapter.control, fold, self.train(shuffled(self._part(fold, "train"), fold)))
-            table = Table.of(results, measure)
-        return Verdict.of(table)
-
-    def _part(self, fold: int, name: Literal["train", "test"]) -> RetrievalData:
-        return cast(RetrievalData, getattr(self.labels.hold_out(fold).split, name))
+def _harmed(table: Table, line: int) -> str:
+    """Return which language of queries a line harms significantly, with Bonferroni's correction; empty for none."""
+    languages, groups = np.array([language for _, language, _ in table.places]), np.array(table.groups)
+    names = np.unique(languages).tolist()
+    for language in names:
+        there = languages == language
+        lost = (table.scores[0] - table.scores[line])[there]
+        if any_above_zero(lost[None], groups[there].tolist()) < ALPHA / len(names):
+            return f"queries in '{language}' are answered significantly worse ({-100 * lost.mean():+.1f})"
+    return ""
 
 
 def _row(candidate: Candidate) -> int:

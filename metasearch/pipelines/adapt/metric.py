@@ -1,14 +1,16 @@
-"""A query adapter in closed form: directions in which right answers vary count less.
+"""A query adapter in closed form: directions in which a query and its right answers differ count less.
 
-Let a right passage p of a query q have the difference p − q, and let a page in one language have the difference m − m̄
-of its mean vector from the mean over its translations. With the second moments S of both, scaled to a mean eigenvalue
-of 1, and the identity where there is nothing to learn from:
+Three kinds of differences show such directions. With second moments S, each scaled to a mean eigenvalue of 1:
 
-    A = (I + α S_labels + β S_translations)⁻¹
+    A = (I + ω S_offset + β S_translations + α S_answers)⁻¹
+
+`offset` is the difference of the mean document from the mean query, which needs no answers. `translations` are
+differences of pages from the mean of their translations, which need no labels. `answers` are differences of right
+passages from their queries, less their mean. Their weight α grows with the number n of queries: α = ¼ n / (n + 128).
 
 The score of a passage d is then qᵀ A d. This is within-class covariance normalisation (Hatch et al. 2006,
-"Within-Class Covariance Normalization for SVM-based Speaker Recognition"), with shrinkage to the identity, on the side
-of the query alone. Differences from a query are not centred: passages differ from queries in the same way, too.
+"Within-Class Covariance Normalization for SVM-based Speaker Recognition"), with shrinkage to the identity, and on the
+side of queries alone, so that documents stay as they are.
 """
 
 from collections.abc import Sequence
@@ -19,26 +21,29 @@ from numpy.typing import NDArray
 Vectors = NDArray[np.float32]
 Matrix = NDArray[np.float64]
 
-LABELS, TRANSLATIONS = 0.25, 1.0
-"""α and β; chosen on four draws of labels of one collection: docs/results/adaptation.md."""
+OFFSET, TRANSLATIONS, ANSWERS = 0.05, 1.0, 0.25
+"""ω, β, and α for very many queries; chosen on two draws of titles of GNOME help: docs/results/adaptation.md."""
+_HALF = 128
+"""Queries with which answers have half of their weight."""
 
 
-def metric_adapter(
-    labels: Vectors, translations: Vectors, alpha: float = LABELS, beta: float = TRANSLATIONS
-) -> Vectors:
-    """Return the matrix A, `(D, D)`.
+def metric_adapter(offset: Vectors, translations: Vectors, answers: Vectors, queries: int = 0) -> Vectors:
+    """Return the matrix A, `(D, D)`; it is the identity where there is no difference.
 
     Args:
-        labels: differences of right passages from their queries, `(n, D)`.
+        offset: mean document less mean query, `(D,)`.
         translations: differences of pages from the means of their translations, `(m, D)`; m may be 0.
-        alpha: weight of labels.
-        beta: weight of translations.
+        answers: differences of right passages from their queries, `(a, D)`; a may be 0.
+        queries: number n of these queries.
     """
-    inverse = np.eye(labels.shape[1]) + alpha * second_moment(labels) + beta * second_moment(translations)
+    inverse = np.eye(len(offset)) + OFFSET * second_moment(offset[None]) + TRANSLATIONS * second_moment(translations)
+    if len(answers):
+        centred = answers.astype(np.float64) - answers.mean(0, dtype=np.float64)
+        inverse += ANSWERS * queries / (queries + _HALF) * second_moment(centred)
     return np.linalg.inv(inverse).astype(np.float32)
 
 
-def second_moment(differences: Vectors) -> Matrix:
+def second_moment(differences: NDArray[np.floating]) -> Matrix:
     """Return the second moment of differences `(n, D)` with a mean eigenvalue of 1, `(D, D)`; zeros without any."""
     exact = differences.astype(np.float64)
     moment: Matrix = exact.T @ exact
@@ -47,7 +52,7 @@ def second_moment(differences: Vectors) -> Matrix:
 
 
 def around_mean(pages: Sequence[Vectors]) -> Vectors:
-    """Return the differences of the means of a page's passages in each language, `(passages, D)` each, from their mean.
+    """Return the differences of means of pages from their mean, `(P, D)`, given the passages of each, `(passages, D)`.
 
     A page without translations has none.
     """
