@@ -34,6 +34,7 @@ from metasearch.retrieval.index.stores import is_address
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.indexes import open_searcher
 from metasearch.retrieval.search.neutral import project
+from metasearch.retrieval.search.searcher import QUERY
 from metasearch.runs.per_query_results import QueryResults
 
 log = logging.getLogger(__name__)
@@ -63,10 +64,8 @@ class AdaptResult:
         """The verdict, and the gain of each language of queries."""
         lines = [self.facts.result]
         for each in self.choice.changes if self.kept else ():
-            which = SIDES[each.side]
-            lines.append(
-                f"{each.language}, {which}: {each.questions} queries, {100 * each.base:.1f}, {each.gain.shown()}"
-            )
+            which = f"{each.questions} queries in {each.language}, {SIDES[each.side]}"
+            lines.append(f"{which}: {100 * each.base:.1f}, {each.gain.shown()}")
         return "\n".join(lines)
 
 
@@ -124,15 +123,15 @@ def adapt(
     table = trial.table()
     choice, line = Choice.of(table), table.choose()
     harm = _harmed(table, line)
-    step = table.lines[line][0] if line else ANSWERED
+    step, kept = table.lines[line][0] if line else ANSWERED, bool(line) and not harm
     facts = {
         "name": chosen, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": str(step),
-        "labels": len(joined.data.questions), "kept": bool(line) and not harm,
+        "labels": len(joined.data.questions), "kept": kept,
         "result": f"Not kept: {harm}. {choice}" if harm else str(choice),
     }  # fmt: skip
     matrix = trial.matrix(step, joined.data)
     with writing(store.folder, store.kind) as writer:
-        found = add_adapter(writer, matrix, facts, use=facts["kept"])
+        found = add_adapter(writer, matrix, facts, use=kept)
     return AdaptResult(found, choice)
 
 
