@@ -1,12 +1,13 @@
 """A query adapter in closed form: directions in which a query and its right answers differ count less.
 
-Three kinds of differences show such directions. With second moments S, each scaled to a mean eigenvalue of 1:
+Three kinds of differences show such directions. With the unit vector o of the offset, which is the difference of the
+mean document from the mean query, and second moments S, each scaled to a mean eigenvalue of 1:
 
-    A = (I + ω S_offset + β S_translations + α S_answers)⁻¹
+    A = (I + ω o oᵀ + β S_translations + α S_answers)⁻¹
 
-`offset` is the difference of the mean document from the mean query, which needs no answers. `translations` are
-differences of pages from the mean of their translations, which need no labels. `answers` are differences of right
-passages from their queries, less their mean. Their weight α grows with the number n of queries: α = ¼ n / (n + 128).
+The offset needs no answers. `translations` are differences of pages from the mean of their translations, which need no
+labels. `answers` are differences of right passages from their queries, less their mean. Their weight α grows with the
+number n of queries: α = ¼ n / (n + 128).
 
 The score of a passage d is then qᵀ A d. This is within-class covariance normalisation (Hatch et al. 2006,
 "Within-Class Covariance Normalization for SVM-based Speaker Recognition"), with shrinkage to the identity, and on the
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 Vectors = NDArray[np.float32]
 Matrix = NDArray[np.float64]
 
-OFFSET, TRANSLATIONS, ANSWERS = 0.05, 1.0, 0.25
+OFFSET, TRANSLATIONS, ANSWERS = 20.0, 1.0, 0.25
 """ω, β, and α for very many queries; chosen on two draws of titles of GNOME help: docs/results/adaptation.md."""
 _HALF = 128
 """Queries with which answers have half of their weight."""
@@ -36,7 +37,10 @@ def metric_adapter(offset: Vectors, translations: Vectors, answers: Vectors, que
         answers: differences of right passages from their queries, `(a, D)`; a may be 0.
         queries: number n of these queries.
     """
-    inverse = np.eye(len(offset)) + OFFSET * second_moment(offset[None]) + TRANSLATIONS * second_moment(translations)
+    inverse = np.eye(len(offset)) + TRANSLATIONS * second_moment(translations)
+    if offset.any():
+        unit = offset.astype(np.float64) / np.linalg.norm(offset.astype(np.float64))
+        inverse += OFFSET * np.outer(unit, unit)
     if len(answers):
         centred = answers.astype(np.float64) - answers.mean(0, dtype=np.float64)
         inverse += ANSWERS * queries / (queries + _HALF) * second_moment(centred)
