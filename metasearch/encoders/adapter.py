@@ -1,4 +1,4 @@
-"""Query adapters: small trainable maps of query vectors. Vectors of documents stay as they are.
+"""Query adapters: small trainable maps of query vectors, which leave documents alone.
 
 An adapter maps the unit vector q of a query to normalise(A q), and is the identity at its start. So the documents of an
 index need not be encoded again, and few labels move little. `matrix`: A = I + Δ (a linear adapter as in Llamaindex,

@@ -11,7 +11,7 @@ number n of queries: α = ¼ n / (n + 128).
 
 The score of a passage d is then qᵀ A d. This is within-class covariance normalisation (Hatch et al. 2006,
 "Within-Class Covariance Normalization for SVM-based Speaker Recognition"), with shrinkage to the identity, and on the
-side of queries alone, so that documents stay as they are.
+side of queries alone.
 """
 
 from collections.abc import Sequence
