@@ -125,7 +125,7 @@ class ScaleAdapter(QueryAdapter):
 
 @dataclass(frozen=True, eq=False)
 class AdaptedEncoder:
-    """Embeddings of an encoder, those of questions through the matrix of an adapter, `(D, D)`."""
+    """Embeddings of an encoder; questions go through the matrix of an adapter, `(D, D)`."""
 
     before: TextEncoder
     matrix: NDArray[np.float32]

@@ -254,7 +254,7 @@ def _row(candidate: Candidate) -> int:
 
 
 class _StoredVectors:
-    """The vectors of an index's passages as they are stored, and of queries through the matrix of an adapter."""
+    """The stored vectors of passages in an index, and queries through the matrix of an adapter."""
 
     device = torch.device("cpu")
 
