@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from metasearch.evaluation.evaluate import evaluate
     from metasearch.evaluation.study.compare import compare
     from metasearch.evaluation.study.read import read_study
+    from metasearch.pipelines.adapt.job import adapt
     from metasearch.pipelines.distill.job import begin as distill
     from metasearch.pipelines.factory import fit, make_learner
     from metasearch.pipelines.meta_train import meta_train
@@ -50,6 +51,7 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
     "MetasearchError": "errors",
     "Recipe": "config.recipe",
     "RetrievalData": "data.records",
+    "adapt": "pipelines.adapt.job",
     "compare": "evaluation.study.compare",
     "crossval": "pipelines.study.runner:begin",
     "distill": "pipelines.distill.job:begin",
@@ -74,7 +76,7 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
 
 __all__ = [
     "Benchmark", "DataConfig", "DistillConfig", "Encoder", "EncoderConfig", "MetasearchError", "Recipe",
-    "RetrievalData", "compare", "crossval", "distill", "evaluate", "fit", "index_documents", "load_benchmark",
+    "RetrievalData", "adapt", "compare", "crossval", "distill", "evaluate", "fit", "index_documents", "load_benchmark",
     "load_distillation", "load_encoder", "load_labels", "load_recipe", "losses", "make_benchmark", "make_learner",
     "make_student", "meta_train", "neutralise", "open_searcher", "read_study", "tune",
 ]  # fmt: skip

@@ -46,6 +46,7 @@ SECTIONS = {
     "Search and serve": {
         "index": "Index documents, or update an index.",
         "search": "Search an index in any language.",
+        "adapt": "Improve the search of an index with few labels.",
         "serve": "Serve an index as a web page and an HTTP API.",
     },
     "Data": {

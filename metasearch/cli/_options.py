@@ -287,6 +287,19 @@ def output(help: str, **more: Any) -> Callable[[F], F]:
     return click.option("-o", "--output", type=click.Path(path_type=Path), help=help, **more)
 
 
+def _parse_columns(value: str) -> dict[str, str]:
+    pairs = [each.partition("=") for each in value.split(",")]
+    if not all(name.strip() and column.strip() for name, _, column in pairs):
+        raise ValueError("expected NAME=COLUMN,... such as query=question,document=answer")
+    return {name.strip(): column.strip() for name, _, column in pairs}
+
+
+columns = click.option(
+    "--columns", type=Parsed("columns", _parse_columns), default={}, metavar="NAME=COLUMN,...",
+    help="Columns with other names, such as query=question,document=answer.",
+)  # fmt: skip
+
+
 def as_json(what: str = "scores") -> Callable[[F], F]:
     """Return the option `--json`, which prints `what`."""
     return click.option("--json", "as_json", is_flag=True, help=f"Print {what} as one JSON object on stdout.")

@@ -20,19 +20,9 @@ def _parse_duration(value: str) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def _parse_columns(value: str) -> dict[str, str]:
-    pairs = [each.partition("=") for each in value.split(",")]
-    if not all(name.strip() and column.strip() for name, _, column in pairs):
-        raise ValueError("expected NAME=COLUMN,... such as query=question,document=answer")
-    return {name.strip(): column.strip() for name, _, column in pairs}
-
-
 @_options.command("tune")
 @click.argument("labels")
-@click.option(
-    "--columns", type=_options.Parsed("columns", _parse_columns), default={}, metavar="NAME=COLUMN,...",
-    help="Columns with other names, such as query=question,document=answer.",
-)  # fmt: skip
+@_options.columns
 @_options.encoder("Built-in name, local folder or hub name.", default=DEFAULT_ENCODER, show_default=True)
 @_options.settings(TuneConfig, first=("documents", "translations"), without=("columns", "name", "prompts", "trim"))
 @click.option(

@@ -12,6 +12,7 @@ from metasearch.config.index import IndexSettings, RankingSettings
 from metasearch.config.run import DEFAULT_ENCODER, Device
 from metasearch.encoders.load import load_reader
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
+from metasearch.retrieval.index.adapters import IN_USE, AdapterFacts, adapters_in, require_adapter
 from metasearch.retrieval.index.base import Kind, canonical
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
@@ -93,6 +94,8 @@ def index_documents(
         expand = bool(target and ranked.get("expand"))
         if expand:
             store.expand()
+        if store.adapter and to:
+            log.warning("%s: the copy is searched without the adapter '%s' of the index", to, store.adapter.name)
         if target and to:
             words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
             result = replace(result, copied=target.copy(store, to, words, expand, heard))
@@ -123,6 +126,31 @@ def change_index(folder: Path, ranking: Mapping[str, Any] | None = None, root: P
         store.change(facts)
         ranked = RankingSettings(**facts["ranking"]).options
         return {"search": " ".join(ranked) or "as by default", "root": str(store.root or "none")}
+
+
+def list_adapters(folder: Path) -> tuple[list[AdapterFacts], str]:
+    """Return the query adapters of an index, the oldest first, and the name of the one in use, or the empty text.
+
+    `RunFolderError` if the folder is no index.
+    """
+    state = read_state(folder)
+    return adapters_in(state), str(state.get(IN_USE, ""))
+
+
+def use_adapter(folder: Path, name: str | None) -> None:
+    """Search an index with one of its query adapters, or with none.
+
+    Raises:
+        ConfigError: the index has no adapter with this name.
+        RunFolderError: the folder is no index, or cannot be written.
+    """
+    state = read_state(folder)
+    if not state:
+        raise RunFolderError(f"{folder}: the index is incomplete; run metasearch index with its documents again")
+    if name is not None:
+        require_adapter(state, name, folder)
+    with writing(folder, Kind(**state["kind"])) as store:
+        store.change({IN_USE: name or ""})
 
 
 def _ranking(state: Mapping[str, Any], asked: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -169,6 +197,8 @@ def open_searcher(
     searcher = Searcher(store, loaded, reranker)
     if options := searcher.ranking.options:
         log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
+    if store.adapter:
+        log.info("%s: queries go through its adapter '%s'", store.name, store.adapter.name)
     return searcher
 
 

@@ -132,6 +132,14 @@ def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class Adapter:
+    """A query adapter: its name, and the matrix `(D, D)` that the vectors of queries are multiplied by."""
+
+    name: str
+    matrix: NDArray[np.float32]
+
+
 @dataclass(frozen=True)
 class CopyResult:
     """A copy's size, and the passages that were sent and deleted."""
@@ -153,6 +161,7 @@ class Store(Protocol):
         arrays: arrays that belong to the vectors, such as the projection of a neutral index.
         languages: how many rows each language has, most first.
         ranking: how the index is to be searched, as keys of `RankingSettings`.
+        adapter: the map of query vectors that the index is searched with.
         root: the folder to which paths of documents are relative; None where they are not on this machine, or as given.
         unknown: languages that the encoder hardly knows, and the reason of each (`encoders.unknown_languages`).
     """
@@ -171,6 +180,10 @@ class Store(Protocol):
     @property
     def ranking(self) -> Mapping[str, Any]:  # noqa: D102
         return {}
+
+    @property
+    def adapter(self) -> Adapter | None:  # noqa: D102
+        return None
 
     @property
     def root(self) -> Path | None:  # noqa: D102

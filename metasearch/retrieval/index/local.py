@@ -17,7 +17,9 @@ from metasearch.config.index import Condition
 from metasearch.config.languages import normalise_tag
 from metasearch.data.documents.passage import BELOW, Passage
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
+from metasearch.retrieval.index.adapters import read_adapter
 from metasearch.retrieval.index.base import (
+    Adapter,
     Keys,
     Kind,
     Ranking,
@@ -166,6 +168,15 @@ class LocalStore(Store):
     def ranking(self) -> dict[str, Any]:
         """How the index is to be searched, as keys of `RankingSettings`."""
         return {"balance": bool(self.state.get("translated")), **self.state.get("ranking", {})}
+
+    @cached_property
+    def adapter(self) -> Adapter | None:
+        """The query adapter that the index is searched with."""
+        return read_adapter(self)
+
+    def state_row(self, number: int, what: str) -> bytes:
+        """Return a row of the table of state; `RunFolderError` says that `what` is damaged."""
+        return self._database.row("state", number, what)[0]
 
     @property
     def root(self) -> Path | None:

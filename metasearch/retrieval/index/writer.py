@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -113,9 +114,10 @@ class IndexWriter(LocalStore):
         self._contents = replace(self._contents, files=files)
         self.__dict__.pop("files", None)
 
-    def change(self, facts: Mapping[str, Any]) -> None:
-        """Change facts that belong to no vector."""
+    def change(self, facts: Mapping[str, Any], rows: Mapping[int, bytes] = MappingProxyType({})) -> None:
+        """Change facts that belong to no vector, and write rows of the table of state, all at once."""
         with self._database.transaction():
+            self._database.write("state", ((number, [value]) for number, value in rows.items()))
             self._database.write_state({**self.state, **facts})
         self.state = {**self.state, **facts}
 

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from metasearch.config.languages import UNKNOWN, normalise_tag
 from metasearch.config.projection import LEAST
+from metasearch.encoders.adapter import AdaptedEncoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import ProjectedEncoder, estimate, is_neutral, require_none
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import DataError
-from metasearch.retrieval.index.base import FilePlaces
+from metasearch.retrieval.index.base import Adapter, FilePlaces
 from metasearch.retrieval.index.projection import Arrays, languages_of, of_arrays, to_arrays
 from metasearch.retrieval.index.writer import IndexWriter
 
@@ -30,10 +31,11 @@ _GROWN = 2
 log = logging.getLogger(__name__)
 
 
-def project(encoder: Encoder, arrays: Arrays) -> TextEncoder:
-    """Return the encoder through an index's stored projection, if the index is neutral."""
+def project(encoder: Encoder, arrays: Arrays, adapter: Adapter | None = None) -> TextEncoder:
+    """Return the encoder through the stored projection of a neutral index, and through its query adapter."""
     neutral = of_arrays(arrays)
-    return encoder if neutral is None else ProjectedEncoder(encoder, neutral)
+    projected = encoder if neutral is None else ProjectedEncoder(encoder, neutral)
+    return projected if adapter is None else AdaptedEncoder(projected, adapter.matrix)
 
 
 def check(encoder: Encoder, wanted: bool | None, arrays: Arrays, counts: Mapping[str, int]) -> None:

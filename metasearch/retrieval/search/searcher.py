@@ -48,8 +48,9 @@ class Searcher:
         self.store = store
         self.encoder = encoder
         self.reranker = reranker
-        self.projected = project(encoder, store.arrays)
-        """Gives the vectors of the index: of its encoder, through the projection of a neutral index."""
+        self.projected = project(encoder, store.arrays, store.adapter)
+        """Gives the vectors of the index: of its encoder, through the projection of a neutral index; those of queries
+        also through its adapter."""
         stored = yaml.check(dict(store.ranking), RankingSettings, f"ranking of {store.name}")
         self.ranking = stored.completed(RANKED_BY_DEFAULT)
         """How the index is searched unless told otherwise."""
@@ -158,7 +159,7 @@ class Searcher:
             raise SearchError("rerank", "cannot_rerank", message)
 
     def encode_queries(self, queries: Iterable[str]) -> NDArray[np.float32]:
-        """Return the unit vectors of queries, `(Q, D)`, with the projection of a neutral index.
+        """Return the unit vectors of queries, `(Q, D)`, with the projection of a neutral index and its query adapter.
 
         Their dot products with the vectors of `metasearch index --vectors` are the scores of passages.
         """

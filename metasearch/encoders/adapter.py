@@ -1,0 +1,176 @@
+"""Query adapters: small trainable maps of query vectors, which leave documents alone.
+
+An adapter maps the unit vector q of a query to normalise(A q), and is the identity at its start. So the documents of an
+index need not be encoded again, and few labels move little. `matrix`: A = I + Δ (a linear adapter as in Llamaindex,
+2023, after Houlsby et al. 2019). `low-rank`: A = I + U V (Hu et al. 2021, "LoRA"). `rotation`: A is orthogonal, the
+Cayley transform (I − S)⁻¹ (I + S) of a skew-symmetric S (Cayley 1846; Qiu et al. 2023, "Controlling Text-to-Image
+Diffusion by Orthogonal Finetuning"). `scale`: A is diagonal, with factors of each dimension for every language of
+queries.
+
+Notation used for tensor shapes: n queries, D dimensions, R rank, L languages.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from metasearch.config.roles import Role
+from metasearch.encoders.protocols import TextEncoder
+from metasearch.errors import ConfigError, nearest
+
+Form = Literal["matrix", "low-rank", "rotation", "scale"]
+RANK = 16
+"""Rank of `low-rank` by default."""
+
+
+class QueryAdapter(nn.Module):
+    """A linear map of query vectors; a subclass has its parameters. Twice differentiable, in any floating type."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.dimension = dimension
+
+    def matrix(self) -> Tensor:
+        """Return A, `(D, D)`, of a query in a language without factors of its own."""
+        raise NotImplementedError
+
+    def penalty(self) -> Tensor:
+        """Return the squared distance ‖A − I‖² from the identity, for decay to it."""
+        matrix = self.matrix()
+        return (matrix - torch.eye(self.dimension).to(matrix)).square().sum()
+
+    def forward(self, queries: Tensor, languages: Tensor | None = None) -> Tensor:
+        """Return adapted unit vectors of queries, `(n, D)`.
+
+        Args:
+            queries: unit vectors, `(n, D)`.
+            languages: numbers of their languages, `(n,)`; -1 or None where unknown. Only `scale` reads them.
+        """
+        return F.normalize(queries @ self.matrix().T, dim=1)
+
+
+class MatrixAdapter(QueryAdapter):
+    """A = I + Δ."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__(dimension)
+        self.delta = nn.Parameter(torch.zeros(dimension, dimension))
+
+    def matrix(self) -> Tensor:
+        """Return A, `(D, D)`."""
+        return torch.eye(self.dimension).to(self.delta) + self.delta
+
+
+class LowRankAdapter(QueryAdapter):
+    """A = I + U V; U `(D, R)` starts at zero, and V `(R, D)` with random orthonormal rows, the same every time."""
+
+    def __init__(self, dimension: int, rank: int = RANK) -> None:
+        super().__init__(dimension)
+        if not 1 <= rank <= dimension:
+            raise ConfigError(f"rank {rank} is out of range, 1 to {dimension}")
+        random = torch.randn(dimension, rank, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        self.up = nn.Parameter(torch.zeros(dimension, rank))
+        self.down = nn.Parameter(torch.linalg.qr(random).Q.T.to(self.up).contiguous())
+
+    def matrix(self) -> Tensor:
+        """Return A, `(D, D)`."""
+        return torch.eye(self.dimension).to(self.up) + self.up @ self.down
+
+
+class RotationAdapter(QueryAdapter):
+    """A = (I − S)⁻¹ (I + S) with S = Δ − Δᵀ: lengths and angles between queries stay."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__(dimension)
+        self.delta = nn.Parameter(torch.zeros(dimension, dimension))
+
+    def matrix(self) -> Tensor:
+        """Return A, `(D, D)`."""
+        skew, identity = self.delta - self.delta.T, torch.eye(self.dimension).to(self.delta)
+        solved: Tensor = torch.linalg.solve(identity - skew, identity + skew)
+        return solved
+
+
+class ScaleAdapter(QueryAdapter):
+    """A = diag(1 + s + s_l): factors s `(D,)` of all queries, and s_l of queries in language l, `(L, D)`."""
+
+    def __init__(self, dimension: int, languages: int = 0) -> None:
+        super().__init__(dimension)
+        self.shared = nn.Parameter(torch.zeros(dimension))
+        self.own = nn.Parameter(torch.zeros(languages, dimension))
+
+    def matrix(self) -> Tensor:
+        """Return A without factors of a language, `(D, D)`."""
+        return torch.diag(1 + self.shared)
+
+    def penalty(self) -> Tensor:
+        """Return ‖s‖² + Σ_l ‖s_l‖²."""
+        return self.shared.square().sum() + self.own.square().sum()
+
+    def forward(self, queries: Tensor, languages: Tensor | None = None) -> Tensor:
+        """Return adapted unit vectors of queries, `(n, D)`."""
+        factors = (1 + self.shared).expand_as(queries)
+        if languages is not None and len(self.own):
+            known = (languages >= 0)[:, None].to(queries)
+            factors = factors + known * self.own[languages.clamp(min=0)]
+        return F.normalize(queries * factors, dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptedEncoder:
+    """Embeddings of an encoder; questions go through the matrix of an adapter, `(D, D)`."""
+
+    before: TextEncoder
+    matrix: NDArray[np.float32]
+
+    @property
+    def device(self) -> torch.device:
+        """Where texts are encoded."""
+        return self.before.device
+
+    def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
+        """Return unit vectors of texts, `(len(texts), D)`."""
+        vectors = self.before.encode(texts, role)
+        return adapted(vectors, self.matrix) if role == "question" else vectors
+
+
+def adapted(queries: NDArray[np.float32], matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return unit vectors of queries `(n, D)` through the matrix of an adapter `(D, D)`."""
+    mapped = queries.astype(np.float64) @ matrix.T.astype(np.float64)
+    lengths = np.linalg.norm(mapped, axis=1, keepdims=True)
+    return np.asarray(mapped / np.where(lengths > 0, lengths, 1.0), np.float32)
+
+
+def build_adapter(form: str, dimension: int, rank: int = RANK, languages: int = 0) -> QueryAdapter:
+    """Return a new adapter, which is the identity.
+
+    Args:
+        form: one of `Form`.
+        dimension: D of the vectors.
+        rank: of `low-rank`.
+        languages: how many languages have factors of their own in `scale`.
+
+    Raises:
+        ConfigError: there is no such form, or the rank is out of range.
+
+    Example:
+        >>> build_adapter("rotation", 3).matrix().equal(torch.eye(3))
+        True
+    """
+    forms: Mapping[str, Callable[[int], QueryAdapter]] = {
+        "matrix": MatrixAdapter,
+        "low-rank": partial(LowRankAdapter, rank=rank),
+        "rotation": RotationAdapter,
+        "scale": partial(ScaleAdapter, languages=languages),
+    }
+    if form not in forms:
+        known: Sequence[str] = get_args(Form)
+        raise ConfigError(f"form '{form}': expected one of {', '.join(known)}.{nearest(form, known)}")
+    return forms[form](dimension)

@@ -1,0 +1,163 @@
+"""Adapters of an index: learned from labels, named, reversible, used by searches, and never half-written."""
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from metasearch.errors import ConfigError, DataError
+from metasearch.pipelines.adapt.job import adapt
+from metasearch.retrieval.index.adapters import add_adapter
+from metasearch.retrieval.index.database import Database
+from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.writer import writing
+from metasearch.retrieval.indexes import index_documents, list_adapters, open_searcher, use_adapter
+from tests.helpers.commands import metasearch
+from tests.helpers.indexes import kind, made, write_index
+
+THINGS = ("key", "bus", "cat", "mill", "boat", "lamp", "bread", "horse")
+FACTS = {"date": "2026-01-01T00:00:00+00:00", "form": "answers", "labels": 8, "kept": True, "result": "Kept."}
+
+
+def matrix(seed, dimension=24):
+    return np.random.default_rng(seed).standard_normal((dimension, dimension)).astype(np.float32)
+
+
+def add(folder, name, seed, use=True):
+    with writing(folder, kind()) as writer:
+        return add_adapter(writer, matrix(seed), {**FACTS, "name": name}, use)
+
+
+def in_use(folder):
+    found = LocalStore.open(folder).adapter
+    return found and (found.name, found.matrix.tolist())
+
+
+@pytest.fixture
+def stored(tmp_path):
+    return write_index(tmp_path / "i", made())
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """An index of pages about things in two languages, whose encoder is untrained."""
+    folder = tmp_path_factory.mktemp("pages")
+    for language in ("de", "en"):
+        for thing in THINGS:
+            path = folder / "help" / language / f"{thing}.md"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"# {thing}\n\nAbout the {thing} in {language}.\n", encoding="utf-8")
+    index_documents([folder / "help"], folder / "i", "tiny", device="cpu")
+    return folder / "i"
+
+
+def labels(things=THINGS, language="en"):
+    return [{"query": f"Where is the {each}?", "page": f"{language}/{each}.md", "language": "en"} for each in things]
+
+
+def test_an_index_has_named_adapters_and_uses_one_of_them_or_none(stored):
+    assert in_use(stored) is None
+    add(stored, "first", 1)
+    add(stored, "second", 2, use=False)
+    assert in_use(stored) == ("first", matrix(1).tolist())
+    before = LocalStore.open(stored)
+    use_adapter(stored, "second")
+    assert before.changed()  # so that a server opens it again
+    assert in_use(stored) == ("second", matrix(2).tolist())
+    use_adapter(stored, None)
+    assert in_use(stored) is None
+    assert [each.name for each in list_adapters(stored)[0]] == ["first", "second"]
+
+
+def test_a_wrong_name_is_an_error_with_the_nearest_one(stored):
+    with pytest.raises(ConfigError, match=r"no adapter 'clicks' in this index; it has none; learn one"):
+        use_adapter(stored, "clicks")
+    add(stored, "clicks", 1)
+    with pytest.raises(ConfigError, match=r"no adapter 'click' in this index; it has clicks.*Did you mean 'clicks'"):
+        use_adapter(stored, "click")
+    with pytest.raises(ConfigError, match="it has an adapter 'clicks' already"):
+        add(stored, "clicks", 2)
+
+
+def test_an_adapter_of_other_vectors_is_not_used_and_said_so(stored, caplog):
+    add(stored, "clicks", 1)
+    with writing(stored, kind()) as writer:
+        facts = writer.state["adapters"][0]
+        writer.change({"adapters": [{**facts, "vectors": "of another index"}]})
+    assert in_use(stored) is None
+    assert "adapter 'clicks' is not used" in caplog.text
+
+
+def die_before_the_end(folder):
+    whole = Database.write_state
+
+    def half(self, state):
+        whole(self, state)
+        os._exit(137)  # the matrix and the facts are written, and the transaction has not ended
+
+    Database.write_state = half
+    add(folder, "new", 2)
+
+
+def test_a_writer_that_is_killed_leaves_the_old_adapter(stored):
+    add(stored, "old", 1)
+    process = multiprocessing.get_context("fork").Process(target=die_before_the_end, args=(stored,))
+    process.start()
+    process.join()
+    assert process.exitcode == 137
+    assert in_use(stored) == ("old", matrix(1).tolist())
+    assert [each.name for each in list_adapters(stored)[0]] == ["old"]
+    add(stored, "new", 2)
+    assert in_use(stored) == ("new", matrix(2).tolist())
+
+
+def test_adapting_stores_a_reversible_adapter_that_changes_queries_alone(pages):
+    plain = open_searcher(pages, "cpu")
+    found = adapt(pages, labels(), name="clicks", device="cpu")
+    assert found.facts.labels == 8
+    assert found.facts.result == str(found.choice)
+    use_adapter(pages, "clicks")
+    searcher = open_searcher(pages, "cpu")
+    before, now = plain.encode_queries(["a lamp"])[0].astype(np.float64), searcher.encode_queries(["a lamp"])[0]
+    mapped = searcher.store.adapter.matrix.astype(np.float64) @ before
+    np.testing.assert_allclose(now, mapped / np.linalg.norm(mapped), rtol=0, atol=1e-6)
+    for role in ("candidate", "text"):
+        assert np.array_equal(searcher.projected.encode(["a lamp"], role), plain.projected.encode(["a lamp"], role))
+    # The same labels give the same bits, whatever is in use.
+    adapt(pages, labels(), name="again", device="cpu")
+    use_adapter(pages, "again")
+    assert np.array_equal(LocalStore.open(pages).adapter.matrix, searcher.store.adapter.matrix)
+    use_adapter(pages, None)
+    assert np.array_equal(open_searcher(pages, "cpu").encode_queries(["a lamp"])[0], before.astype(np.float32))
+
+
+def test_labels_that_cannot_be_held_out_or_joined_are_an_error_in_one_line(pages):
+    for rows, message in (
+        (labels(THINGS[:1]), "too few labels to hold some out: 1 queries about 1 pages; an adapter needs 8 queries"),
+        (labels(THINGS[:1] * 9), "too few labels to hold some out: 1 queries about 1 pages"),
+        (
+            [{**row, "query": f"{i}. {row['query']}"} for i, row in enumerate(labels(THINGS[:1] * 9))],
+            "9 queries about 1",
+        ),
+        (labels([f"no-{each}" for each in THINGS]), "joined to pages: 0 of 8 labels; not joined: 8"),
+    ):
+        with pytest.raises(DataError, match=message):
+            adapt(pages, rows, device="cpu")
+    with pytest.raises(ConfigError, match="an adapter is learned on the folder of an index"):
+        adapt("qdrant://localhost/help", labels(), device="cpu")
+
+
+def test_the_command_line_lists_uses_and_refuses(pages, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("labels.jsonl").write_text("\n".join(map(json.dumps, labels())), encoding="utf-8")
+    metasearch("adapt", pages, code=2)
+    done = metasearch("adapt", pages, "labels.jsonl", "--name", "cli", "--device", "cpu", "--json")
+    assert json.loads(done.stdout)["name"] == "cli"
+    assert metasearch("adapt", pages, "--use", "cli").stdout == "adapter: cli\n"
+    assert "* cli" in metasearch("adapt", pages, "--list").stdout
+    assert metasearch("adapt", pages, "--none").stdout == "adapter: none\n"
+    wrong = metasearch("adapt", pages, "--use", "clii", code=2)
+    assert "Did you mean 'cli'" in wrong.stderr
