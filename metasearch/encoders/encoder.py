@@ -131,7 +131,12 @@ class Encoder:
     @property
     def fingerprint(self) -> str:
         """Hash of everything that affects its embeddings: weights, architecture, tokenizer, prompts."""
-        return fingerprint(self.model)
+        return fingerprint(self.whole)
+
+    @property
+    def whole(self) -> SentenceTransformer:
+        """The model as it is saved."""
+        return self.model
 
     def dimension(self, output: Output = "sentence") -> int:
         """Return an output's width; `EncoderError` if the encoder does not have it, `ConfigError` if none has."""
@@ -293,10 +298,11 @@ class Encoder:
     def write(self, folder: Path) -> None:
         """Write the model with its own lengths, for sentence-transformers 3 to 6 and model servers."""
         folder = Path(folder)  # callers of the Python interface pass texts, too
-        self.model.prompts = written_out(self.model)
-        self.model.save_pretrained(str(folder), create_model_card=False)
-        write_older_layout(self.model, folder)
-        if activation := untrusted(self.model):
+        model = self.whole
+        model.prompts = written_out(model)
+        model.save_pretrained(str(folder), create_model_card=False)
+        write_older_layout(model, folder)
+        if activation := untrusted(model):
             log.warning(
                 "%s: plain sentence-transformers opens its activation '%s' with trust_remote_code=True only",
                 folder, activation,

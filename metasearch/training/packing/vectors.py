@@ -1,0 +1,125 @@
+"""The training form of an adapted encoder, whose texts are vectors of the frozen encoder.
+
+An adapter A = I + Δ acts on the questions of a meta-batch only through their span. With m orthonormal rows B of it,
+every question is q = Bᵀ c, and A q = q + (Δ Bᵀ) c. So the slice Δ Bᵀ `(D, m)` takes the place of Δ `(D, D)`: gradient
+descent on the slice is that on Δ, as its gradient is G Bᵀ for the gradient G of Δ, G = (G Bᵀ) B, and ‖G Bᵀ‖ = ‖G‖. It
+is the slice that words have in `PackedBatch`. Rates of each weight of Δ, as in Meta-SGD, need all of it.
+
+Notation used for tensor shapes: n texts, D dimensions, m dimensions of the span.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from metasearch.config.run import Checkpointing
+from metasearch.encoders.adapted import AdaptedEncoder, require_vectors
+from metasearch.encoders.adapter import MatrixAdapter
+from metasearch.encoders.encoder import Output
+from metasearch.training.packing.encoder import Job, Result
+from metasearch.training.packing.layout import Group, PackingPlan
+
+
+@dataclass(frozen=True)
+class VectorTexts:
+    """A group of texts as vectors of the frozen encoder.
+
+    Attributes:
+        adapted: those that the adapter maps, `(n, D)`, and `coordinates` `(n, m)` in the span, if it is sliced.
+        kept: the other ones.
+        order: each text's row among the adapted and then the kept ones.
+    """
+
+    adapted: Tensor
+    coordinates: Tensor | None
+    kept: Tensor
+    order: Tensor
+
+    @property
+    def tokens(self) -> int:
+        """How much work it is: its texts."""
+        return len(self.order)
+
+
+class VectorNetwork:
+    """The adapter of an encoder, run on other weights."""
+
+    def __init__(self, encoder: AdaptedEncoder, names: Sequence[str]) -> None:
+        self._module, self._names = encoder.embedder, names
+
+    def run(self, weights: Sequence[Tensor], texts: VectorTexts, output: Output = "sentence", bf16: bool = False) -> Tensor:
+        """Return unit vectors `(n, D)` with other weights, whole or sliced; vectors are never in bfloat16."""
+        require_vectors(output)
+        if texts.coordinates is not None and weights[0].shape[1] == texts.coordinates.shape[1]:
+            adapted = F.normalize(texts.adapted + F.linear(texts.coordinates, weights[0]), dim=1)
+        else:
+            adapted = functional_call(
+                self._module.adapter, dict(zip(self._names, weights, strict=True)), (texts.adapted,)
+            )
+        return torch.cat([adapted, texts.kept])[texts.order]
+
+
+class VectorBatch:
+    """Groups of texts, and B `(m, D)` if weights are sliced; see `PackedBatch`."""
+
+    def __init__(self, packed: "PackedVectors", texts: Sequence[VectorTexts], basis: Tensor | None) -> None:
+        self.packed, self.texts, self._basis = packed, texts, basis
+
+    def cut(self, values: Sequence[Tensor]) -> list[Tensor]:
+        """Return Δ Bᵀ for Δ, or with rates beside the weights everything whole."""
+        if len(values) > len(self.packed.weights):
+            self._basis = None
+        return [value.detach() if self._basis is None else value.detach() @ self._basis.T for value in values]
+
+    def spread(self, gradient: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """Return a gradient in `cut` values for the whole ones."""
+        return [one if one is None or self._basis is None else one @ self._basis for one in gradient]
+
+
+class PackedVectors:
+    """What `PackedEncoder` is for other encoders."""
+
+    def __init__(self, encoder: AdaptedEncoder) -> None:
+        self.encoder, self.plan = encoder, PackingPlan(packs=True, table=None)
+        trained = {name: weight for name, weight in encoder.adapter.named_parameters() if weight.requires_grad}
+        self.names, self.weights = list(trained), list(trained.values())
+        self.workers = self.most_workers = 1
+        self.why_apart = "an adapter has a slice of its own in each meta-batch"
+        self._network = VectorNetwork(encoder, self.names)
+        self._slices = isinstance(encoder.adapter, MatrixAdapter)
+
+    def checkpoint(self, what: Checkpointing) -> None:
+        """Do nothing: there are no layers to recompute."""
+
+    def lay_out(self, groups: Sequence[Group], sizes: Sequence[Sequence[int]] | None = None) -> VectorBatch:
+        """Return text groups, with roles, as vectors; `sizes` is not read, as episodes are computed one by one."""
+        roles = self.encoder.roles
+        apart = [([text for text in group if text[0] in roles], [t for t in group if t[0] not in roles]) for group in groups]
+        adapted = self._split([own for own, _ in apart])
+        kept = self._split([own for _, own in apart])
+        basis, coordinates = self._span(adapted)
+        texts = []
+        for i, group in enumerate(groups):
+            place = {text: row for row, text in enumerate([*apart[i][0], *apart[i][1]])}
+            order = torch.tensor([place[text] for text in group], dtype=torch.long, device=self.encoder.device)
+            texts.append(VectorTexts(adapted[i], coordinates[i], kept[i], order))
+        return VectorBatch(self, texts, basis)
+
+    def each(self, jobs: Sequence[Job], work: Callable[[VectorNetwork, Job], Result]) -> list[Result]:
+        """Return each job's result, one after another."""
+        return [work(self._network, job) for job in jobs]
+
+    def _split(self, groups: Sequence[Group]) -> Sequence[Tensor]:
+        return self.encoder.vectors(text for group in groups for text in group).split([len(group) for group in groups])
+
+    def _span(self, adapted: Sequence[Tensor]) -> tuple[Tensor | None, Sequence[Tensor | None]]:
+        """Return B, and the coordinates of each group; None where slicing would save nothing."""
+        whole = torch.cat(list(adapted))
+        if not self._slices or not 0 < len(whole) < whole.shape[1]:
+            return None, [None] * len(adapted)
+        orthonormal, coordinates = torch.linalg.qr(whole.T)
+        return orthonormal.T, coordinates.T.split([len(own) for own in adapted])
