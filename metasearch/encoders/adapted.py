@@ -8,7 +8,7 @@ Notation used for tensor shapes: n texts, D dimensions.
 """
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.adapter import MatrixAdapter, QueryAdapter
 from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import EncoderError
 
 QUERY, DOCUMENT = "query", "document"
@@ -57,31 +58,39 @@ class AdaptedEncoder(Encoder):
         base: the encoder; it does not change.
         adapter: maps vectors of queries, and with `pairs` also those of texts without a role, as in scored pairs.
         pairs: whether texts without a role are adapted; those of documents never are.
+        vectors: gives the frozen encoder's vectors in its place, such as cached ones.
 
     Raises:
         EncoderError: the adapter is of another width.
     """
 
-    def __init__(self, base: Encoder, adapter: QueryAdapter, pairs: bool = False) -> None:
+    def __init__(
+        self, base: Encoder, adapter: QueryAdapter, pairs: bool = False, vectors: TextEncoder | None = None
+    ) -> None:
         # It reads texts as its base does, with the same model, prompts and lengths, and checks of them are done.
-        vars(self).update(vars(base))
+        vars(self).update((name, value) for name, value in vars(base).items() if name != "on_progress")
         self._tokens, self._reported = {}, set()
         if adapter.dimension != base.dimension():
             raise EncoderError(
                 f"{base.name} has {base.dimension()} dimensions, and its adapter {adapter.dimension}: they do not fit"
             )
-        self.base = base
-        like = next(base.embedder.parameters())
-        self.embedder = AdaptedEmbedder(adapter.to(like)).eval()  # type: ignore[assignment]
+        self.base, self.vectors = base, vectors or base
+        self.embedder = AdaptedEmbedder(adapter.to(next(base.embedder.parameters()))).eval()  # type: ignore[assignment]
         self.roles: frozenset[Role] = frozenset({"question", "text"} if pairs else {"question"})
-        self._rows: dict[tuple[Role, str], int] = {}
-        self._vectors = torch.zeros(0, adapter.dimension).to(like)
-        """Remembered vectors `(N, D)` of the frozen encoder."""
 
     @property
     def adapter(self) -> QueryAdapter:
         """The adapter, with its present weights."""
         return cast(QueryAdapter, self.embedder.adapter)
+
+    @property
+    def on_progress(self) -> Callable[[int, int], None] | None:  # type: ignore[override]
+        """What hears of batches that the frozen encoder encodes."""
+        return self.base.on_progress
+
+    @on_progress.setter
+    def on_progress(self, hear: Callable[[int, int], None] | None) -> None:
+        self.base.on_progress = hear
 
     @property
     def parameter_count(self) -> int:
@@ -101,66 +110,37 @@ class AdaptedEncoder(Encoder):
         routes = {QUERY: [dense.to(matrix), Normalize()], DOCUMENT: []}
         model = copy.copy(self.model)
         model._modules = dict(model._modules)  # which a shallow copy shares
-        model.append(Router(routes, default_route=QUERY if "text" in self.roles else DOCUMENT))
+        model.append(Router(routes, default_route=QUERY if "text" in self.roles else DOCUMENT).eval())
         return model
 
     def to(self, device: str | torch.device) -> "AdaptedEncoder":
         """Move the weights; returns itself."""
         self.base.to(device)
-        self._vectors = self._vectors.to(device)
         super().to(device)
         return self
 
-    def remember(self, texts: Sequence[str], role: Role, vectors: NDArray[np.float32] | None = None) -> None:
-        """Keep the frozen encoder's vectors of distinct texts, `(n, D)`; without `vectors` they are computed.
-
-        The last bits of a vector depend on the texts that are encoded together. So for the same bits in every run, the
-        texts of a whole benchmark are remembered at once.
-        """
-        found = self._base_vectors(texts, role) if vectors is None else vectors
-        start = len(self._vectors)
-        self._vectors = torch.cat([self._vectors, torch.from_numpy(found).to(self._vectors)])
-        self._rows |= {(role, text): start + i for i, text in enumerate(texts)}
-
-    def vectors(self, texts: Iterable[tuple[Role, str]]) -> Tensor:
-        """Return the frozen encoder's vectors for texts with their roles, `(n, D)`; new ones are remembered."""
-        wanted = list(texts)
-        new = dict.fromkeys(text for text in wanted if text not in self._rows)
-        for role in dict.fromkeys(role for role, _ in new):
-            self.remember([text for own, text in new if own == role], role)
-        return self._vectors[torch.tensor([self._rows[text] for text in wanted], dtype=torch.long, device=self.device)]
-
     def features(self, texts: Iterable[str], role: Role) -> dict[str, Tensor]:
         """Return the frozen encoder's vectors of texts, for the adapter or past it."""
-        vectors = self.vectors((role, text) for text in texts)
+        vectors = torch.from_numpy(self.vectors.encode(list_texts(texts), role))
+        vectors = vectors.to(next(self.embedder.parameters()))
         adapts, none = role in self.roles, vectors[:0]
         return {ADAPTED: vectors if adapts else none, KEPT: none if adapts else vectors}
 
     def encode(
         self, texts: Iterable[str], role: Role, output: Output = "sentence", batch_size: int = 64
     ) -> NDArray[np.float32]:
-        """Return vectors `(len(texts), D)` with the present adapter; see `Encoder.encode`.
-
-        Vectors of the frozen encoder that are remembered are not computed again, and no others are remembered.
-        """
+        """Return vectors `(len(texts), D)` with the present adapter; see `Encoder.encode`."""
         require_vectors(output)
-        texts = list_texts(texts)
-        distinct = list(dict.fromkeys(texts))
-        new = [text for text in distinct if (role, text) not in self._rows]
-        place = {text: len(self._vectors) + i for i, text in enumerate(new)}
-        rows = [self._rows.get((role, text), place.get(text, 0)) for text in texts]
-        known = self._vectors
-        if new:
-            known = torch.cat([known, torch.from_numpy(self._base_vectors(new, role, batch_size)).to(known)])
-        vectors = known[torch.tensor(rows, dtype=torch.long, device=known.device)]
-        if role in self.roles:
-            with torch.no_grad(), torch.autocast(vectors.device.type, enabled=False):
-                vectors = self.adapter(vectors)
-        return vectors.float().cpu().numpy()
-
-    def _base_vectors(self, texts: Sequence[str], role: Role, batch_size: int = 64) -> NDArray[np.float32]:
-        self.base.on_progress = self.on_progress
-        return self.base.encode(texts, role, batch_size=batch_size)
+        vectors = (
+            self.base.encode(texts, role, batch_size=batch_size)
+            if self.vectors is self.base
+            else self.vectors.encode(list_texts(texts), role)
+        )
+        if role not in self.roles:
+            return vectors
+        with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+            adapted: Tensor = self.adapter(torch.from_numpy(vectors).to(next(self.embedder.parameters())))
+        return adapted.float().cpu().numpy()
 
 
 def encoder_of(model: SentenceTransformer, name: str = "model", max_length: MaxLength | None = None) -> Encoder:

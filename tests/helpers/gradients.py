@@ -25,10 +25,22 @@ from metasearch.encoders.adapter import build_adapter
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import append, estimate
+from metasearch.encoders.protocols import CachedEncoder
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 from metasearch.training.outer_gradients import OuterGradients
 
-FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "modernbert", "student", "tiny", "static", "neutral", "adapter")
+FAMILIES = (
+    "xlm-roberta",
+    "bert",
+    "mpnet",
+    "distilbert",
+    "modernbert",
+    "student",
+    "tiny",
+    "static",
+    "neutral",
+    "adapter",
+)
 INNER_LR = 0.05
 TRIPLET = Loss()
 SUPPORT, QUERY = 3, 2
@@ -66,7 +78,7 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
         append(made, estimate(dict(zip("abc", drawn, strict=True))))
     made.embedder.to(device, dtype)
     if family == "adapter":
-        made = AdaptedEncoder(made, build_adapter("matrix", HIDDEN), pairs=True)
+        made = AdaptedEncoder(made, build_adapter("matrix", HIDDEN), pairs=True, vectors=CachedEncoder(made))
         drawn = stream(0, "adapter").normal(scale=0.2, size=(HIDDEN, HIDDEN))
         made.adapter.delta.data.copy_(torch.from_numpy(drawn))
     return made

@@ -24,6 +24,8 @@ from metasearch.training.packing.vectors import PackedVectors
 __all__ = ["Network", "PackedBatch", "PackedEncoder", "PackedModule", "Parts", "pack"]
 
 
-def pack(encoder: Encoder, workers: int | None = None) -> PackedEncoder | PackedVectors:
+def pack(encoder: Encoder, workers: int | None = None) -> PackedEncoder:
     """Return the training form of an encoder, for at most so many jobs at the same time."""
-    return PackedVectors(encoder) if isinstance(encoder, AdaptedEncoder) else PackedEncoder(encoder, workers)
+    if isinstance(encoder, AdaptedEncoder):
+        return PackedVectors(encoder)  # type: ignore[return-value]  # what is used of a packed encoder
+    return PackedEncoder(encoder, workers)

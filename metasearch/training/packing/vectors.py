@@ -16,8 +16,9 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from metasearch.algorithms.sets import numbered
 from metasearch.config.run import Checkpointing
-from metasearch.encoders.adapted import AdaptedEncoder, require_vectors
+from metasearch.encoders.adapted import ADAPTED, KEPT, AdaptedEncoder, require_vectors
 from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.encoder import Output
 from metasearch.training.packing.encoder import Job, Result
@@ -49,17 +50,17 @@ class VectorNetwork:
     """The adapter of an encoder, run on other weights."""
 
     def __init__(self, encoder: AdaptedEncoder, names: Sequence[str]) -> None:
-        self._module, self._names = encoder.embedder, names
+        self._adapter, self._names = encoder.adapter, names
 
-    def run(self, weights: Sequence[Tensor], texts: VectorTexts, output: Output = "sentence", bf16: bool = False) -> Tensor:
+    def run(
+        self, weights: Sequence[Tensor], texts: VectorTexts, output: Output = "sentence", bf16: bool = False
+    ) -> Tensor:
         """Return unit vectors `(n, D)` with other weights, whole or sliced; vectors are never in bfloat16."""
         require_vectors(output)
         if texts.coordinates is not None and weights[0].shape[1] == texts.coordinates.shape[1]:
             adapted = F.normalize(texts.adapted + F.linear(texts.coordinates, weights[0]), dim=1)
         else:
-            adapted = functional_call(
-                self._module.adapter, dict(zip(self._names, weights, strict=True)), (texts.adapted,)
-            )
+            adapted = functional_call(self._adapter, dict(zip(self._names, weights, strict=True)), (texts.adapted,))
         return torch.cat([adapted, texts.kept])[texts.order]
 
 
@@ -98,28 +99,33 @@ class PackedVectors:
     def lay_out(self, groups: Sequence[Group], sizes: Sequence[Sequence[int]] | None = None) -> VectorBatch:
         """Return text groups, with roles, as vectors; `sizes` is not read, as episodes are computed one by one."""
         roles = self.encoder.roles
-        apart = [([text for text in group if text[0] in roles], [t for t in group if t[0] not in roles]) for group in groups]
-        adapted = self._split([own for own, _ in apart])
-        kept = self._split([own for _, own in apart])
+        texts = numbered(text for group in groups for text in group)
+        # Those that the adapter maps first.
+        order = sorted({role for role, _ in texts}, key=lambda role: (role not in roles, role))
+        by_role = [(role, [text for own, text in texts if own == role]) for role in order]
+        found = [self.encoder.features(own, role) for role, own in by_role]
+        adapted, kept = (torch.cat([each[name] for each in found]) for name in (ADAPTED, KEPT))
+        place = numbered((role, text) for role, own in by_role for text in own)
         basis, coordinates = self._span(adapted)
-        texts = []
-        for i, group in enumerate(groups):
-            place = {text: row for row, text in enumerate([*apart[i][0], *apart[i][1]])}
-            order = torch.tensor([place[text] for text in group], dtype=torch.long, device=self.encoder.device)
-            texts.append(VectorTexts(adapted[i], coordinates[i], kept[i], order))
-        return VectorBatch(self, texts, basis)
+        laid_out = []
+        for group in groups:
+            first = self._rows([place[text] for text in group if text[0] in roles])
+            rest = self._rows([place[text] - len(adapted) for text in group if text[0] not in roles])
+            row = numbered(sorted(group, key=lambda text: text[0] not in roles))
+            own = None if coordinates is None else coordinates[first]
+            laid_out.append(VectorTexts(adapted[first], own, kept[rest], self._rows([row[text] for text in group])))
+        return VectorBatch(self, laid_out, basis)
 
     def each(self, jobs: Sequence[Job], work: Callable[[VectorNetwork, Job], Result]) -> list[Result]:
         """Return each job's result, one after another."""
         return [work(self._network, job) for job in jobs]
 
-    def _split(self, groups: Sequence[Group]) -> Sequence[Tensor]:
-        return self.encoder.vectors(text for group in groups for text in group).split([len(group) for group in groups])
+    def _rows(self, numbers: Sequence[int]) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=self.encoder.device)
 
-    def _span(self, adapted: Sequence[Tensor]) -> tuple[Tensor | None, Sequence[Tensor | None]]:
-        """Return B, and the coordinates of each group; None where slicing would save nothing."""
-        whole = torch.cat(list(adapted))
-        if not self._slices or not 0 < len(whole) < whole.shape[1]:
-            return None, [None] * len(adapted)
-        orthonormal, coordinates = torch.linalg.qr(whole.T)
-        return orthonormal.T, coordinates.T.split([len(own) for own in adapted])
+    def _span(self, adapted: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Return B `(m, D)` and coordinates `(n, m)` of vectors `(n, D)`; None where slicing would save nothing."""
+        if not self._slices or not 0 < len(adapted) < adapted.shape[1]:
+            return None, None
+        orthonormal, coordinates = torch.linalg.qr(adapted.T)
+        return orthonormal.T, coordinates.T
