@@ -187,6 +187,16 @@ class TripletSampler:
                 table.setdefault(candidate.language, []).append(candidate)
         return table
 
+    @cached_property
+    def _places(self) -> dict[str, dict[str, list[int]]]:
+        """Language → text → its places among the answers."""
+        table: dict[str, dict[str, list[int]]] = {}
+        for language, answers in self._answers.items():
+            own = table.setdefault(language, {})
+            for place, answer in enumerate(answers):
+                own.setdefault(answer.text, []).append(place)
+        return table
+
     def _askable(self, variant: Variant) -> Sequence[Question]:
         """Questions in the query language that have an answer in every candidate language."""
         if variant not in self._askable_of:
@@ -263,7 +273,7 @@ class TripletSampler:
     ) -> list[Candidate]:
         """Draw negatives with distinct texts; fewer than `count` only if there are no more."""
         own = self._own(question, variant)
-        left = {code: [a for a in self._answers[code] if a.text not in own] for code in variant.candidates}
+        left = {code: self._others(code, own) for code in variant.candidates}
         drawn: list[Candidate] = []
         while len(drawn) < count and (codes := [code for code in variant.candidates if left[code]]):
             answers = left[codes[int(rng.integers(len(codes)))]]
@@ -272,6 +282,14 @@ class TripletSampler:
             if all(answer.text != other.text for other in drawn):
                 drawn.append(answer)
         return drawn
+
+    def _others(self, language: str, own: Collection[str]) -> list[Candidate]:
+        """Return the answers in a language without some texts."""
+        left, places = list(self._answers[language]), self._places[language]
+        # To delete these few is faster than to look at every answer.
+        for place in sorted((place for text in own for place in places.get(text, ())), reverse=True):
+            del left[place]
+        return left
 
     def _own(self, question: Question, variant: Variant) -> set[str]:
         """Return the texts that answer a question, or are the question itself; they are never its negatives."""

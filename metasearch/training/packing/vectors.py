@@ -32,18 +32,15 @@ class VectorTexts:
     Attributes:
         adapted: those that the adapter maps, `(n, D)`, and `coordinates` `(n, m)` in the span, if it is sliced.
         kept: the other ones.
-        order: each text's row among the adapted and then the kept ones.
+        order: each text's row among the adapted and then the kept ones; None where that is its place.
+        tokens: how much work it is: the number of texts.
     """
 
     adapted: Tensor
     coordinates: Tensor | None
     kept: Tensor
-    order: Tensor
-
-    @property
-    def tokens(self) -> int:
-        """How much work it is: its texts."""
-        return len(self.order)
+    order: Tensor | None
+    tokens: int
 
 
 class VectorNetwork:
@@ -61,7 +58,8 @@ class VectorNetwork:
             adapted = F.normalize(texts.adapted + F.linear(texts.coordinates, weights[0]), dim=1)
         else:
             adapted = functional_call(self._adapter, dict(zip(self._names, weights, strict=True)), (texts.adapted,))
-        return torch.cat([adapted, texts.kept])[texts.order]
+        vectors = torch.cat([adapted, texts.kept])
+        return vectors if texts.order is None else vectors[texts.order]
 
 
 class VectorBatch:
@@ -101,8 +99,8 @@ class PackedVectors:
         roles = self.encoder.roles
         texts = numbered(text for group in groups for text in group)
         # Those that the adapter maps first.
-        order = sorted({role for role, _ in texts}, key=lambda role: (role not in roles, role))
-        by_role = [(role, [text for own, text in texts if own == role]) for role in order]
+        ranked = sorted({role for role, _ in texts}, key=lambda role: (role not in roles, role))
+        by_role = [(role, [text for own, text in texts if own == role]) for role in ranked]
         found = [self.encoder.features(own, role) for role, own in by_role]
         adapted, kept = (torch.cat([each[name] for each in found]) for name in (ADAPTED, KEPT))
         place = numbered((role, text) for role, own in by_role for text in own)
@@ -112,8 +110,10 @@ class PackedVectors:
             first = self._rows([place[text] for text in group if text[0] in roles])
             rest = self._rows([place[text] - len(adapted) for text in group if text[0] not in roles])
             row = numbered(sorted(group, key=lambda text: text[0] not in roles))
+            rows = [row[text] for text in group]
+            order = None if rows == sorted(rows) else self._rows(rows)
             own = None if coordinates is None else coordinates[first]
-            laid_out.append(VectorTexts(adapted[first], own, kept[rest], self._rows([row[text] for text in group])))
+            laid_out.append(VectorTexts(adapted[first], own, kept[rest], order, len(group)))
         return VectorBatch(self, laid_out, basis)
 
     def each(self, jobs: Sequence[Job], work: Callable[[VectorNetwork, Job], Result]) -> list[Result]:
