@@ -52,8 +52,9 @@ def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Pr
         towers = [encoder.features([text for _, text in group], group[0][0]) for group in groups]
     place = {text: (tower, row) for tower, group in enumerate(groups) for row, text in enumerate(group)}
     columns = {}
-    for i, (name, role) in enumerate(examples.examples[0].roles.items()):
-        places = [place[role, example.texts[i]] for example in examples.examples]
+    of_columns = zip(*(example.texts for example in examples.examples), strict=True)
+    for (name, role), column in zip(examples.examples[0].roles.items(), of_columns, strict=True):
+        places = [place[role, text] for text in column]
         # Texts of a column have the same role, and so the same tower.
         columns[name] = (places[0][0], torch.tensor([row for _, row in places], device=encoder.device))
     scores, gold = [example.score for example in examples.examples], None

@@ -76,12 +76,18 @@ class AdaptedEncoder(Encoder):
             )
         self.base, self.vectors = base, vectors or base
         self.embedder = AdaptedEmbedder(adapter.to(next(base.embedder.parameters()))).eval()  # type: ignore[assignment]
+        self._like = next(adapter.parameters())
         self.roles: frozenset[Role] = frozenset({"question", "text"} if pairs else {"question"})
 
     @property
     def adapter(self) -> QueryAdapter:
         """The adapter, with its present weights."""
         return cast(QueryAdapter, self.embedder.adapter)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self._like.device
 
     @property
     def on_progress(self) -> Callable[[int, int], None] | None:  # type: ignore[override]
@@ -121,8 +127,7 @@ class AdaptedEncoder(Encoder):
 
     def features(self, texts: Iterable[str], role: Role) -> dict[str, Tensor]:
         """Return the frozen encoder's vectors of texts, for the adapter or past it."""
-        vectors = torch.from_numpy(self.vectors.encode(list_texts(texts), role))
-        vectors = vectors.to(next(self.embedder.parameters()))
+        vectors = torch.from_numpy(self.vectors.encode(list(texts), role)).to(self._like)
         adapts, none = role in self.roles, vectors[:0]
         return {ADAPTED: vectors if adapts else none, KEPT: none if adapts else vectors}
 
@@ -139,7 +144,7 @@ class AdaptedEncoder(Encoder):
         if role not in self.roles:
             return vectors
         with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
-            adapted: Tensor = self.adapter(torch.from_numpy(vectors).to(next(self.embedder.parameters())))
+            adapted: Tensor = self.adapter(torch.from_numpy(vectors).to(self._like))
         return adapted.float().cpu().numpy()
 
 
