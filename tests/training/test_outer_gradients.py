@@ -81,7 +81,7 @@ def test_without_inner_steps(case, family, dtype, device):
     learner = case.learn(encoder_of(family, dtype, device=device))
     if dict(case.options).get("output") in LACKING.get(family, ()):
         for gradients in (padded, OuterGradients(learner.encoder)):
-            with pytest.raises(EncoderError, match="without layers|only output is sentence"):
+            with pytest.raises(EncoderError, match=r"without layers|only output is sentence"):
                 outer(learner, case.episodes(), gradients)
         return
     plain, found = on_both(learner, case.episodes())
