@@ -1,4 +1,4 @@
-"""A frozen encoder with a trainable adapter of its query vectors; vectors of documents stay as they are.
+"""A frozen encoder with a trainable adapter of its query vectors; document vectors do not change.
 
 Each text is encoded once by the frozen encoder. What is trained sees vectors of texts, not tokens, so a step takes
 milliseconds. The saved model is the encoder with one module more: a `Router` of sentence-transformers, whose route
@@ -57,7 +57,7 @@ class AdaptedEncoder(Encoder):
     Args:
         base: the encoder; it does not change.
         adapter: maps vectors of queries, and with `pairs` also those of texts without a role, as in scored pairs.
-        pairs: whether texts without a role are adapted; those of documents never are.
+        pairs: whether texts without a role are adapted; documents never are.
         vectors: gives the frozen encoder's vectors in its place, such as cached ones.
 
     Raises:
@@ -100,17 +100,17 @@ class AdaptedEncoder(Encoder):
 
     @property
     def parameter_count(self) -> int:
-        """Number of weights, those of the adapter included."""
+        """Number of weights, with the adapter's."""
         return self.base.parameter_count + super().parameter_count
 
     @property
     def size(self) -> int:
-        """Bytes of its weights, those of the adapter included."""
+        """Bytes of its weights, with the adapter's."""
         return self.base.size + super().size
 
     @property
     def whole(self) -> SentenceTransformer:
-        """The frozen encoder and the present adapter as one model, as it is saved."""
+        """The frozen encoder and the present adapter as one model, for saving."""
         matrix = self.adapter.matrix().detach().clone()
         dense = Dense(len(matrix), len(matrix), False, nn.Identity(), matrix)
         routes = {QUERY: [dense.to(matrix), Normalize()], DOCUMENT: []}

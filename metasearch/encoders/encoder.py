@@ -135,7 +135,7 @@ class Encoder:
 
     @property
     def whole(self) -> SentenceTransformer:
-        """The model as it is saved."""
+        """The model, for saving."""
         return self.model
 
     def dimension(self, output: Output = "sentence") -> int:

@@ -78,7 +78,7 @@ def _check_train(recipe: Recipe, benchmark: Benchmark) -> None:
 
 
 def _check_adapter(recipe: Recipe, benchmark: Benchmark) -> None:
-    """Raise `ConfigError` if an adapter could not be learned, or would be left out."""
+    """Raise `ConfigError` if an adapter cannot be learned, or cannot be the last module."""
     assert recipe.adapter is not None
     if recipe.neutralise and recipe.neutralise.when == "after":
         raise ConfigError(

@@ -1,7 +1,7 @@
 """Losses and whole outer gradients of the learners, against meta-learning written out by hand.
 
-The encoder is a small network, or a frozen one with an adapter. MAML-Align has a file of its own. The inner rate is so large that the inner steps, and the second-order part of the
-gradient, cannot be missed.
+The encoder is a small network, or a frozen one with an adapter. MAML-Align has a file of its own. The inner rate is so
+large that the inner steps, and the second-order part of the gradient, cannot be missed.
 """
 
 import pytest

@@ -21,7 +21,7 @@ from metasearch.training.packing.network import Network, PackedModule
 from metasearch.training.packing.parts import Parts
 from metasearch.training.packing.vectors import PackedVectors
 
-__all__ = ["Network", "PackedBatch", "PackedEncoder", "PackedModule", "Parts", "pack"]
+__all__ = ["Network", "PackedBatch", "PackedEncoder", "PackedModule", "PackedVectors", "Parts", "pack"]
 
 
 def pack(encoder: Encoder, workers: int | None = None) -> PackedEncoder:
