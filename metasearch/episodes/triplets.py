@@ -161,6 +161,10 @@ class TripletSampler:
             questions = self._similar(like, variant, number, rng)
         else:
             questions = [askable[i] for i in rng.choice(len(askable), size=number, replace=False)]
+        return LabelledSet(variant, tuple(self.triplets(questions, variant, rng)[:count]))
+
+    def triplets(self, questions: Sequence[Question], variant: Variant, rng: np.random.Generator) -> list[Triplet]:
+        """Draw the triplets of these questions, which have an answer in every candidate language."""
         rows = [
             (question, positive, self._negatives(question, positive, variant, rng))
             for question in questions
@@ -168,12 +172,11 @@ class TripletSampler:
         ]
         # Negatives in the outer loop: the cut at `count` drops last negatives before it drops a question.
         answers = {question: tuple(sorted(self._own(question, variant))) for question in questions}
-        triplets = [
+        return [
             Triplet(question, positive, negatives[j], answers[question])
             for j in range(self.settings.n_neg)
             for question, positive, negatives in rows
         ]
-        return LabelledSet(variant, tuple(triplets[:count]))
 
     def _questions_for(self, variant: Variant, count: int) -> int:
         return -(-count // (self.settings.n_neg * len(variant.candidates)))

@@ -1,7 +1,8 @@
-"""Adapters of frozen encoders in a training: each text of a benchmark is encoded once, and an adapter is put behind."""
+"""Adapters of frozen encoders in a training: each text of its data is encoded once, and an adapter is put behind."""
 
 import json
 import logging
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,8 +10,7 @@ import numpy as np
 
 from metasearch.config.recipe import RecipeAdapter
 from metasearch.config.roles import Role
-from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import SimilarityData, grouped, texts_of
+from metasearch.data.records import Data, SimilarityData, grouped, texts_of
 from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import build_adapter
 from metasearch.encoders.encoder import Encoder
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 def with_adapter(
     encoder: Encoder,
     settings: RecipeAdapter | None,
-    benchmark: Benchmark,
+    parts: Sequence[Data],
     place: Path | None = None,
     callback: Callback = SILENT,
 ) -> Encoder:
-    """Return an encoder with the adapter of a recipe, and all vectors of a benchmark, or the encoder itself.
+    """Return an encoder with the adapter of a recipe, and its vectors of some data, or the encoder itself.
 
     An encoder that has an adapter keeps it. `place` is a cache of vectors that runs share.
 
@@ -45,17 +45,15 @@ def with_adapter(
         base, adapter = encoder, build_adapter(settings.form, encoder.dimension(), settings.rank)
     else:
         return encoder
-    pairs = isinstance(benchmark.data, SimilarityData)
-    return AdaptedEncoder(base, adapter, pairs, encode_once(base, benchmark, place, callback))
+    pairs = isinstance(parts[0], SimilarityData)
+    return AdaptedEncoder(base, adapter, pairs, encode_once(base, parts, place, callback))
 
 
 def encode_once(
-    encoder: Encoder, benchmark: Benchmark, place: Path | None = None, callback: Callback = SILENT
+    encoder: Encoder, parts: Sequence[Data], place: Path | None = None, callback: Callback = SILENT
 ) -> CachedEncoder:
-    """Return an encoder's vectors of all texts of a benchmark."""
+    """Return an encoder's vectors of all texts of some data."""
     known = CachedEncoder(encoder)
-    # Train has what was translated.
-    parts = (benchmark.data, benchmark.split.train)
     distinct = dict.fromkeys((each.role, each.text) for part in parts for each in texts_of(part))
     with report_progress(encoder, partial(callback.on_encode, "each text once")):
         for role, own in grouped(distinct, lambda each: each[0]).items():

@@ -35,7 +35,7 @@ from metasearch.runs.markdown import by_language, fact_table
 from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.runs.versions import describe
-from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.checkpoint import CheckpointStore, save_learned
 from metasearch.training.hardware import used
 from metasearch.training.trainer import Outcome
 
@@ -98,6 +98,7 @@ class TrainRun(Run[RunConfig]):
         )
         # The model of a run that was stopped can be used, too.
         files.save_model(encoder.save, encoder.size)
+        save_learned(self.learner, files.path)
         if outcome.reason == "interrupted":
             unfitted = recipe.neutralise and recipe.neutralise.when == "after"
             what = "model (before its projection is fitted)" if unfitted else "model"
@@ -126,15 +127,17 @@ class TrainRun(Run[RunConfig]):
             neutralise(self.encoder, self.benchmark, stage, callback)
         study = find_study(self.files.path)
         place = study / "vectors" if study else None
-        self.encoder = with_adapter(self.encoder, self.config.recipe.adapter, self.benchmark, place, callback)
+        # Train has what was translated.
+        parts = (self.benchmark.data, self.benchmark.split.train)
+        self.encoder = with_adapter(self.encoder, self.config.recipe.adapter, parts, place, callback)
 
     def _fit(self, **first: Any) -> Outcome:
         """Train to the end; store, callback and dev scores belong to the `first` process."""
         config, compute = self.config, self.config.compute
-        learner = factory.make_learner(config.recipe, self.encoder)
+        self.learner = factory.make_learner(config.recipe, self.encoder)
         how: dict[str, Any] = {"seed": config.seed, "max_steps": config.max_steps, "processes": self.processes, **first}
         how |= {"precision": compute.precision, "checkpointing": compute.checkpointing}
-        return factory.fit(learner, self.benchmark, config.recipe, resume=True, **how)
+        return factory.fit(self.learner, self.benchmark, config.recipe, resume=True, **how)
 
     @cached_property
     def _facts(self) -> Row:

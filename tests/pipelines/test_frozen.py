@@ -26,7 +26,7 @@ def tiny():
 
 def trained(recipe="maml-adapter", mode="trans"):
     chosen = load_recipe(recipe, [*SMALL, "outer.lr=1e-2"])
-    encoder = with_adapter(tiny(), chosen.adapter, small(mode))
+    encoder = with_adapter(tiny(), chosen.adapter, [small(mode).data])
     factory.fit(factory.make_learner(chosen, encoder), small(mode), chosen)
     return encoder
 
@@ -47,12 +47,12 @@ def test_every_learner_has_a_recipe_of_an_adapter(learner):
 
 def test_texts_are_encoded_once_and_runs_of_a_study_share_their_vectors(tmp_path, monkeypatch):
     encoder, benchmark = tiny(), small("trans")
-    known = encode_once(encoder, benchmark, tmp_path)
+    known = encode_once(encoder, [benchmark.data], tmp_path)
     asked = [each.text for each in texts_of(benchmark.split.test) if each.role == "question"]
     expected, none = encoder.encode(asked, "question"), encoder.encode([], "question")
     encoded = []
     monkeypatch.setattr(encoder, "encode", lambda texts, role: encoded.extend(texts) or none)
-    for vectors in (known, encode_once(encoder, benchmark, tmp_path)):
+    for vectors in (known, encode_once(encoder, [benchmark.data], tmp_path)):
         np.testing.assert_allclose(vectors.encode(asked, "question"), expected, rtol=0, atol=1e-6)
     assert not encoded
 
@@ -61,11 +61,11 @@ def test_texts_are_encoded_once_and_runs_of_a_study_share_their_vectors(tmp_path
 def test_an_encoder_that_has_an_adapter_keeps_it_and_learns_on(tmp_path):
     first = trained()
     first.save(tmp_path / "model")
-    again = with_adapter(load_encoder(str(tmp_path / "model"), device="cpu"), MATRIX, small("trans"))
+    again = with_adapter(load_encoder(str(tmp_path / "model"), device="cpu"), MATRIX, [small("trans").data])
     torch.testing.assert_close(again.adapter.delta, first.adapter.delta, rtol=0, atol=1e-6)
-    assert with_adapter(tiny(), None, small("trans")).fingerprint == tiny().fingerprint
+    assert with_adapter(tiny(), None, [small("trans").data]).fingerprint == tiny().fingerprint
     with pytest.raises(ConfigError, match=r"adapter\.form=low-rank: encoder .* has an adapter: a matrix"):
-        with_adapter(again, RecipeAdapter(form="low-rank"), small("trans"))
+        with_adapter(again, RecipeAdapter(form="low-rank"), [small("trans").data])
 
 
 @pytest.mark.slow
