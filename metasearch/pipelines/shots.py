@@ -168,7 +168,8 @@ def _support(
         return None
     ids = {question.id for question in questions}
     # What answers other questions is unknown: any other candidate may be drawn as a negative.
-    candidates = tuple(replace(c, answers=tuple(ids.intersection(c.answers)) or ("",)) for c in data.candidates)
+    own = ([uid for uid in candidate.answers if uid in ids] for candidate in data.candidates)
+    candidates = tuple(replace(c, answers=tuple(uids) or ("",)) for c, uids in zip(data.candidates, own, strict=True))
     labelled = replace(data, questions=tuple(questions), candidates=candidates, grades={})
     settings = recipe.episodes.model_copy(update={"queries": "random", "negatives": "random"})
     sampler = TripletSampler(labelled, settings, recipe.loss)
