@@ -8,7 +8,7 @@ is the slice that words have in `PackedBatch`. Rates of each weight of Δ, as in
 Notation used for tensor shapes: n texts, D dimensions, m dimensions of the span.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +17,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from metasearch.algorithms.sets import numbered
+from metasearch.config.roles import Role
 from metasearch.config.run import Checkpointing
 from metasearch.encoders.adapted import ADAPTED, KEPT, AdaptedEncoder, require_vectors
 from metasearch.encoders.adapter import MatrixAdapter
@@ -34,6 +35,7 @@ class VectorTexts:
         kept: the other ones.
         order: each text's row among the adapted and then the kept ones; None where that is its place.
         tokens: how much work it is: the number of texts.
+        by_role: the texts of each role alone. No gradient goes through those that stay.
     """
 
     adapted: Tensor
@@ -41,6 +43,7 @@ class VectorTexts:
     kept: Tensor
     order: Tensor | None
     tokens: int
+    by_role: Mapping[Role, "VectorTexts"]
 
 
 class VectorNetwork:
@@ -54,11 +57,13 @@ class VectorNetwork:
     ) -> Tensor:
         """Return unit vectors `(n, D)` with other weights, whole or sliced; vectors are never in bfloat16."""
         require_vectors(output)
+        if not len(texts.adapted):
+            return texts.kept
         if texts.coordinates is not None and weights[0].shape[1] == texts.coordinates.shape[1]:
             adapted = F.normalize(texts.adapted + F.linear(texts.coordinates, weights[0]), dim=1)
         else:
             adapted = functional_call(self._adapter, dict(zip(self._names, weights, strict=True)), (texts.adapted,))
-        vectors = torch.cat([adapted, texts.kept])
+        vectors = torch.cat([adapted, texts.kept]) if len(texts.kept) else adapted
         return vectors if texts.order is None else vectors[texts.order]
 
 
@@ -100,21 +105,24 @@ class PackedVectors:
         texts = numbered(text for group in groups for text in group)
         # Those that the adapter maps first.
         ranked = sorted({role for role, _ in texts}, key=lambda role: (role not in roles, role))
-        by_role = [(role, [text for own, text in texts if own == role]) for role in ranked]
-        found = [self.encoder.features(own, role) for role, own in by_role]
+        whole = [(role, [text for own, text in texts if own == role]) for role in ranked]
+        found = [self.encoder.features(own, role) for role, own in whole]
         adapted, kept = (torch.cat([each[name] for each in found]) for name in (ADAPTED, KEPT))
-        place = numbered((role, text) for role, own in by_role for text in own)
+        place = numbered((role, text) for role, own in whole for text in own)
         basis, coordinates = self._span(adapted)
-        laid_out = []
-        for group in groups:
+
+        def vectors(group: Group, alone: bool = False) -> VectorTexts:
             first = self._rows([place[text] for text in group if text[0] in roles])
             rest = self._rows([place[text] - len(adapted) for text in group if text[0] not in roles])
             row = numbered(sorted(group, key=lambda text: text[0] not in roles))
             rows = [row[text] for text in group]
             order = None if rows == sorted(rows) else self._rows(rows)
             own = None if coordinates is None else coordinates[first]
-            laid_out.append(VectorTexts(adapted[first], own, kept[rest], order, len(group)))
-        return VectorBatch(self, laid_out, basis)
+            apart: dict[Role, Group] = {} if alone else {r: [t for t in group if t[0] == r] for r in ranked}
+            by_role = {role: vectors(of_role, alone=True) for role, of_role in apart.items() if of_role}
+            return VectorTexts(adapted[first], own, kept[rest], order, len(group), by_role)
+
+        return VectorBatch(self, [vectors(group) for group in groups], basis)
 
     def each(self, jobs: Sequence[Job], work: Callable[[VectorNetwork, Job], Result]) -> list[Result]:
         """Return each job's result, one after another."""
