@@ -27,23 +27,30 @@ from metasearch.training.packing.layout import Group, PackingPlan
 
 
 @dataclass(frozen=True)
+class Tower:
+    """Vectors `(n, D)` of texts of one role, and their coordinates `(n, m)` in the span, if weights are sliced.
+
+    The adapter maps them if it `adapts` their role. No gradient goes through the others.
+    """
+
+    vectors: Tensor
+    coordinates: Tensor | None
+    adapts: bool
+
+
+@dataclass(frozen=True)
 class VectorTexts:
     """A group of texts as vectors of the frozen encoder.
 
     Attributes:
-        adapted: those that the adapter maps, `(n, D)`, and `coordinates` `(n, m)` in the span, if it is sliced.
-        kept: the other ones.
-        order: each text's row among the adapted and then the kept ones; None where that is its place.
+        by_role: a tower for the texts of each role.
+        order: each text's row among all towers; None where that is its place.
         tokens: how much work it is: the number of texts.
-        by_role: the texts of each role alone. No gradient goes through those that stay.
     """
 
-    adapted: Tensor
-    coordinates: Tensor | None
-    kept: Tensor
+    by_role: Mapping[Role, Tower]
     order: Tensor | None
     tokens: int
-    by_role: Mapping[Role, "VectorTexts"]
 
 
 class VectorNetwork:
@@ -53,18 +60,20 @@ class VectorNetwork:
         self._adapter, self._names = encoder.adapter, names
 
     def run(
-        self, weights: Sequence[Tensor], texts: VectorTexts, output: Output = "sentence", bf16: bool = False
+        self, weights: Sequence[Tensor], texts: VectorTexts | Tower, output: Output = "sentence", bf16: bool = False
     ) -> Tensor:
         """Return unit vectors `(n, D)` with other weights, whole or sliced; vectors are never in bfloat16."""
         require_vectors(output)
-        if not len(texts.adapted):
-            return texts.kept
+        if isinstance(texts, VectorTexts):
+            rows = torch.cat([self.run(weights, tower) for tower in texts.by_role.values()])
+            return rows if texts.order is None else rows[texts.order]
+        if not texts.adapts:
+            return texts.vectors
         if texts.coordinates is not None and weights[0].shape[1] == texts.coordinates.shape[1]:
-            adapted = F.normalize(texts.adapted + F.linear(texts.coordinates, weights[0]), dim=1)
-        else:
-            adapted = functional_call(self._adapter, dict(zip(self._names, weights, strict=True)), (texts.adapted,))
-        vectors = torch.cat([adapted, texts.kept]) if len(texts.kept) else adapted
-        return vectors if texts.order is None else vectors[texts.order]
+            return F.normalize(texts.vectors + F.linear(texts.coordinates, weights[0]), dim=1)
+        named = dict(zip(self._names, weights, strict=True))
+        vectors: Tensor = functional_call(self._adapter, named, (texts.vectors,))
+        return vectors
 
 
 class VectorBatch:
@@ -101,28 +110,24 @@ class PackedVectors:
 
     def lay_out(self, groups: Sequence[Group], sizes: Sequence[Sequence[int]] | None = None) -> VectorBatch:
         """Return text groups, with roles, as vectors; `sizes` is not read, as episodes are computed one by one."""
-        roles = self.encoder.roles
         texts = numbered(text for group in groups for text in group)
-        # Those that the adapter maps first.
-        ranked = sorted({role for role, _ in texts}, key=lambda role: (role not in roles, role))
-        whole = [(role, [text for own, text in texts if own == role]) for role in ranked]
-        found = [self.encoder.features(own, role) for role, own in whole]
-        adapted, kept = (torch.cat([each[name] for each in found]) for name in (ADAPTED, KEPT))
-        place = numbered((role, text) for role, own in whole for text in own)
-        basis, coordinates = self._span(adapted)
+        roles = list(dict.fromkeys(role for role, _ in texts))
+        by_role = {role: [text for own, text in texts if own == role] for role in roles}
+        place = {role: numbered(own) for role, own in by_role.items()}
+        vectors = {role: self._vectors(own, role) for role, own in by_role.items()}
+        basis, coordinates = self._span({role: own for role, own in vectors.items() if role in self.encoder.roles})
 
-        def vectors(group: Group, alone: bool = False) -> VectorTexts:
-            first = self._rows([place[text] for text in group if text[0] in roles])
-            rest = self._rows([place[text] - len(adapted) for text in group if text[0] not in roles])
-            row = numbered(sorted(group, key=lambda text: text[0] not in roles))
-            rows = [row[text] for text in group]
-            order = None if rows == sorted(rows) else self._rows(rows)
-            own = None if coordinates is None else coordinates[first]
-            apart: dict[Role, Group] = {} if alone else {r: [t for t in group if t[0] == r] for r in ranked}
-            by_role = {role: vectors(of_role, alone=True) for role, of_role in apart.items() if of_role}
-            return VectorTexts(adapted[first], own, kept[rest], order, len(group), by_role)
+        def lay_out(group: Group) -> VectorTexts:
+            towers: dict[Role, Tower] = {}
+            for role in dict.fromkeys(role for role, _ in group):
+                rows = self._rows([place[role][text] for own, text in group if own == role])
+                own = coordinates[role][rows] if role in coordinates else None
+                towers[role] = Tower(vectors[role][rows], own, role in self.encoder.roles)
+            row = numbered((role, text) for role in towers for own, text in group if own == role)
+            order = [row[text] for text in group]
+            return VectorTexts(towers, None if order == sorted(order) else self._rows(order), len(group))
 
-        return VectorBatch(self, [vectors(group) for group in groups], basis)
+        return VectorBatch(self, [lay_out(group) for group in groups], basis)
 
     def each(self, jobs: Sequence[Job], work: Callable[[VectorNetwork, Job], Result]) -> list[Result]:
         """Return each job's result, one after another."""
@@ -131,9 +136,14 @@ class PackedVectors:
     def _rows(self, numbers: Sequence[int]) -> Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self.encoder.device)
 
-    def _span(self, adapted: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Return B `(m, D)` and coordinates `(n, m)` of vectors `(n, D)`; None where slicing would save nothing."""
-        if not self._slices or not 0 < len(adapted) < adapted.shape[1]:
-            return None, None
-        orthonormal, coordinates = torch.linalg.qr(adapted.T)
-        return orthonormal.T, coordinates.T
+    def _vectors(self, texts: Sequence[str], role: Role) -> Tensor:
+        return self.encoder.features(texts, role)[ADAPTED if role in self.encoder.roles else KEPT]
+
+    def _span(self, adapted: Mapping[Role, Tensor]) -> tuple[Tensor | None, dict[Role, Tensor]]:
+        """Return B `(m, D)` of vectors by role, and their coordinates; nothing where slicing would save nothing."""
+        count = sum(own.shape[0] for own in adapted.values())
+        if not self._slices or not 0 < count < self.encoder.dimension():
+            return None, {}
+        orthonormal, coordinates = torch.linalg.qr(torch.cat(list(adapted.values())).T)
+        split = coordinates.T.split([own.shape[0] for own in adapted.values()])
+        return orthonormal.T, dict(zip(adapted, split, strict=True))
