@@ -166,7 +166,7 @@ class ShotSettings(Settings):
     shot_languages: Annotated[tuple[Language, ...], Flag(name="--shot-language", metavar="TAG")] = ()
     """Language of the labelled questions, such as de; repeatable. By default all."""
     recipe: Annotated[str | None, Flag(name="--recipe", metavar="NAME", complete="recipe")] = None
-    """Recipe with the loss and rate of adaptations; by default that of the encoder's run."""
+    """Recipe with the loss and rate of adaptations; by default the recipe of the encoder's run."""
     seed: Annotated[Seed, Flag(name="--seed", metavar="SEED")] = 0
     """Random seed of the draws."""
 
