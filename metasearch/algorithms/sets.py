@@ -43,17 +43,25 @@ class Prepared:
 
 
 def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Prepared:
-    """Return a set as tensors on the encoder's device: one tower if laid out `together`, else one a role."""
+    """Return a set as tensors on the encoder's device: one tower if laid out `together`, else one a role.
+
+    What is laid out may have a tower for each role, `by_role`.
+    """
     texts = texts_of(examples)
-    if together is not None:
+    by_role: Mapping[Role, Any] = getattr(together, "by_role", {})
+    if together is not None and not by_role:
         groups, towers = [texts], [together]
     else:
         groups = [[text for text in texts if text[0] == role] for role in numbered(role for role, _ in texts)]
-        towers = [encoder.features([text for _, text in group], group[0][0]) for group in groups]
+        towers = [
+            by_role[group[0][0]] if by_role else encoder.features([text for _, text in group], group[0][0])
+            for group in groups
+        ]
     place = {text: (tower, row) for tower, group in enumerate(groups) for row, text in enumerate(group)}
     columns = {}
-    for i, (name, role) in enumerate(examples.examples[0].roles.items()):
-        places = [place[role, example.texts[i]] for example in examples.examples]
+    of_columns = zip(*(example.texts for example in examples.examples), strict=True)
+    for (name, role), column in zip(examples.examples[0].roles.items(), of_columns, strict=True):
+        places = [place[role, text] for text in column]
         # Texts of a column have the same role, and so the same tower.
         columns[name] = (places[0][0], torch.tensor([row for _, row in places], device=encoder.device))
     scores, gold = [example.score for example in examples.examples], None

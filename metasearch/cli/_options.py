@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 from pydantic.fields import FieldInfo
 
 from metasearch.config import library, registry, yaml
-from metasearch.config.base import Flag, Settings
+from metasearch.config.base import Count, Flag, Settings
 from metasearch.config.extras import TRACKERS
 from metasearch.config.roles import ROLE_NAMES
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
@@ -47,11 +47,15 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # as above
             self.fail(f"'{value}': {error}", param, ctx)
 
 
-def _parse_layers(value: str) -> int | tuple[int, ...]:
+def _parse_numbers(value: str) -> tuple[int, ...]:
     words = value.split(",")
     if not all(word.strip().isdecimal() for word in words):
         raise ValueError("expected a number, or numbers such as 1,4,7")
-    numbers = tuple(map(int, words))
+    return tuple(map(int, words))
+
+
+def _parse_layers(value: str) -> int | tuple[int, ...]:
+    numbers = _parse_numbers(value)
     return numbers if len(numbers) > 1 else numbers[0]
 
 
@@ -207,6 +211,8 @@ _TYPES: dict[Any, dict[str, Any]] = {
 
 
 def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
+    if flag.comma and get_args(annotation)[0] == Count:
+        return {"type": Parsed(flag.metavar or "LIST", _parse_numbers)}
     if flag.comma:
         return {"default": None, "callback": lambda _, param, written: tuple(listed(param.opts[0][2:], written))}
     if NoneType in get_args(annotation):

@@ -159,6 +159,23 @@ class Budget(EvalSchedule):
         return self
 
 
+class RecipeAdapter(FrozenConfig):
+    """Freeze the encoder, and train an adapter of its query vectors; in YAML, `form` alone stands for the section.
+
+    Attributes:
+        form: `matrix`, `low-rank` or `rotation`; see `metasearch.encoders.adapter`.
+        rank: of `low-rank`.
+    """
+
+    form: Literal["matrix", "low-rank", "rotation"] = "matrix"
+    rank: Positive = 16
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        return {"form": value} if isinstance(value, str) else value
+
+
 class Recipe(FrozenConfig):
     """A learner and its hyper-parameters.
 
@@ -167,6 +184,7 @@ class Recipe(FrozenConfig):
         options: the learner's own hyper-parameters; the learner knows their names and types.
         sources: where each value comes from, by dotted key.
         neutralise: whether, when and how a projection is added to the encoder.
+        adapter: what is trained in place of the encoder's weights.
         translate: train on the translations that the task declares; if False, on its own rows.
         labels: labelled questions of each language in meta-train, or scored rows of each language pair; None is all.
             With a number, no episode is drawn from meta-valid, since it would read the labels of dev. Dev scores still
@@ -184,6 +202,7 @@ class Recipe(FrozenConfig):
     options: dict[str, Any] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     neutralise: RecipeProjection | None = None
+    adapter: RecipeAdapter | None = None
     translate: bool = True
     labels: Positive | None = None
 

@@ -185,7 +185,12 @@ class Encoder:
         """Hash of everything that affects its embeddings: weights, architecture, tokenizer, prompts."""
         from metasearch.encoders.fingerprint import fingerprint
 
-        return fingerprint(self.model)
+        return fingerprint(self.whole)
+
+    @property
+    def whole(self) -> "SentenceTransformer":
+        """The model, for saving."""
+        return self.model
 
     def dimension(self, output: Output = "sentence") -> int:
         """Return an output's width; `EncoderError` if the encoder does not have it, `ConfigError` if none has."""
@@ -350,10 +355,11 @@ class Encoder:
         from metasearch.encoders.saved_layout import write_older_layout
 
         folder = Path(folder)  # callers of the Python interface pass texts, too
-        self.model.prompts = written_out(self.model)
-        self.model.save_pretrained(str(folder), create_model_card=False)
-        write_older_layout(self.model, folder)
-        if activation := untrusted(self.model):
+        model = self.whole
+        model.prompts = written_out(model)
+        model.save_pretrained(str(folder), create_model_card=False)
+        write_older_layout(model, folder)
+        if activation := untrusted(model):
             log.warning(
                 "%s: plain sentence-transformers opens its activation '%s' with trust_remote_code=True only",
                 folder, activation,

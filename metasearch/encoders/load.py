@@ -8,6 +8,7 @@ from typing import Any, get_args
 from metasearch.config import registry
 from metasearch.config.roles import MaxLength, Role
 from metasearch.config.run import Device, EncoderConfig
+from metasearch.encoders.adapted import require_plain
 from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.prompts import replace_prompts
@@ -19,6 +20,7 @@ def load_encoder(
     max_length: MaxLength | None = None,
     identify: bool = False,
     *,
+    plain_for: str = "",
     device: Device = "auto",
     seed: int = 0,
     **settings: Any,
@@ -29,6 +31,7 @@ def load_encoder(
         encoder: its settings, or its name, such as `tiny`, `runs/my-run/model` or a hub name.
         max_length: longest inputs in tokens, as a task declares them; by default those that it was saved with.
         identify: take the fingerprint of the checkpoint, with its own prompts, as `origin`.
+        plain_for: refuse an encoder with a query adapter, which this command would lose.
         device: device to run on; `auto` takes a GPU if there is one.
         seed: random seed of the weights of a built-in encoder that is made from one.
         **settings: further settings of the `EncoderConfig`, such as `trust_remote_code=True`.
@@ -46,6 +49,8 @@ def load_encoder(
         from metasearch.encoders.open import open_checkpoint
 
         loaded = open_checkpoint(ref.name, max_length, ref.trust_remote_code)
+    if plain_for:
+        require_plain(loaded, plain_for)
     if identify:
         loaded.origin = loaded.fingerprint
     replace_prompts(loaded.model, ref.prompts)

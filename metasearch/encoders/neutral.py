@@ -25,6 +25,7 @@ from torch import nn
 
 from metasearch.config.projection import LEAST
 from metasearch.config.roles import Role
+from metasearch.encoders.adapted import require_plain
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import ConfigError, DataError, EncoderError
@@ -129,6 +130,7 @@ def append(encoder: Encoder, neutral: Projection) -> None:
 
 def require_none(encoder: Encoder) -> None:
     """Raise `EncoderError` where an encoder has a projection already."""
+    require_plain(encoder, "neutralise")
     if is_neutral(encoder):
         raise EncoderError(
             f"encoder '{encoder.name}' already has a language-neutral projection; name the encoder it was made from"

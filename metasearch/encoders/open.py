@@ -26,6 +26,7 @@ from metasearch.data.locate import require_hub_cache
 from metasearch.encoders import compressed as compressed
 from metasearch.encoders import int8 as int8
 from metasearch.encoders.activations import restore_activations
+from metasearch.encoders.adapted import encoder_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import warnings_as_lines
 from metasearch.encoders.saved_layout import MODULES, read_settings, restore_lengths
@@ -77,7 +78,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     elif not trust_remote_code:
         restore_activations(model, name, _listed(name, local), local)
     restore_lengths(model, name, settings)
-    return Encoder(model, name, max_length)
+    return encoder_of(model, name, max_length)
 
 
 def check_name(name: str) -> bool:

@@ -71,10 +71,14 @@ class CachedEncoder:
         """Where texts are encoded."""
         return self._encoder.device
 
+    def add(self, texts: Sequence[str], role: Role, vectors: NDArray[np.float32]) -> None:
+        """Add known vectors `(len(texts), D)` of distinct texts."""
+        self._vectors.update(zip(((role, text) for text in texts), vectors, strict=True))
+
     def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
         """Return unit vectors `(len(texts), D)`, in order."""
         texts = list_texts(texts)
         new = list(dict.fromkeys(text for text in texts if (role, text) not in self._vectors))
         vectors = self._encoder.encode(new, role)
-        self._vectors.update(zip(((role, text) for text in new), vectors, strict=True))
+        self.add(new, role, vectors)
         return np.stack([self._vectors[role, text] for text in texts]) if texts else vectors

@@ -40,7 +40,8 @@ class Triplet:
     @property
     def texts(self) -> tuple[str, ...]:
         """Question, positive and negative, and the question's translation."""
-        return tuple(each.text for each in self._parts)
+        three = self.question.text, self.positive.text, self.negative.text
+        return three if self.translation is None else (*three, self.translation.text)
 
     @property
     def languages(self) -> tuple[str, ...]:

@@ -161,6 +161,10 @@ class TripletSampler:
             questions = self._similar(like, variant, number, rng)
         else:
             questions = [askable[i] for i in rng.choice(len(askable), size=number, replace=False)]
+        return LabelledSet(variant, tuple(self.triplets(questions, variant, rng)[:count]))
+
+    def triplets(self, questions: Sequence[Question], variant: Variant, rng: np.random.Generator) -> list[Triplet]:
+        """Draw the triplets of these questions, which have an answer in every candidate language."""
         rows = [
             (question, positive, self._negatives(question, positive, variant, rng))
             for question in questions
@@ -168,12 +172,11 @@ class TripletSampler:
         ]
         # Negatives in the outer loop: the cut at `count` drops last negatives before it drops a question.
         answers = {question: tuple(sorted(self._own(question, variant))) for question in questions}
-        triplets = [
+        return [
             Triplet(question, positive, negatives[j], answers[question])
             for j in range(self.settings.n_neg)
             for question, positive, negatives in rows
         ]
-        return LabelledSet(variant, tuple(triplets[:count]))
 
     def _questions_for(self, variant: Variant, count: int) -> int:
         return -(-count // (self.settings.n_neg * len(variant.candidates)))
@@ -185,6 +188,16 @@ class TripletSampler:
         for candidate in self.data.candidates:
             if candidate.answers:
                 table.setdefault(candidate.language, []).append(candidate)
+        return table
+
+    @cached_property
+    def _places(self) -> dict[str, dict[str, list[int]]]:
+        """Language → text → its places among the answers."""
+        table: dict[str, dict[str, list[int]]] = {}
+        for language, answers in self._answers.items():
+            own = table.setdefault(language, {})
+            for place, answer in enumerate(answers):
+                own.setdefault(answer.text, []).append(place)
         return table
 
     def _askable(self, variant: Variant) -> Sequence[Question]:
@@ -263,7 +276,7 @@ class TripletSampler:
     ) -> list[Candidate]:
         """Draw negatives with distinct texts; fewer than `count` only if there are no more."""
         own = self._own(question, variant)
-        left = {code: [a for a in self._answers[code] if a.text not in own] for code in variant.candidates}
+        left = {code: self._others(code, own) for code in variant.candidates}
         drawn: list[Candidate] = []
         while len(drawn) < count and (codes := [code for code in variant.candidates if left[code]]):
             answers = left[codes[int(rng.integers(len(codes)))]]
@@ -272,6 +285,14 @@ class TripletSampler:
             if all(answer.text != other.text for other in drawn):
                 drawn.append(answer)
         return drawn
+
+    def _others(self, language: str, own: Collection[str]) -> list[Candidate]:
+        """Return the answers in a language without some texts."""
+        left, places = list(self._answers[language]), self._places[language]
+        # To delete these few is faster than to look at every answer.
+        for place in sorted((place for text in own for place in places.get(text, ())), reverse=True):
+            del left[place]
+        return left
 
     def _own(self, question: Question, variant: Variant) -> set[str]:
         """Return the texts that answer a question, or are the question itself; they are never its negatives."""

@@ -11,6 +11,7 @@ from metasearch.compress.thinning import thin, thinned
 from metasearch.compress.trimming import trim
 from metasearch.config.compress import CompressSettings
 from metasearch.data.texts import read_texts
+from metasearch.encoders.adapted import require_plain
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
@@ -26,6 +27,7 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 def compress(encoder: Encoder, plan: CompressSettings, folder: Path | None) -> tuple[Sizes, Sizes]:
     """Write the student of an encoder to a folder, if one is given; return the sizes before and after."""
+    require_plain(encoder, "compress")
     if plan.static is None:
         # An option that does not fit the configuration is an error before any work.
         config = _thinned(transformer_of(encoder.model).config, plan)

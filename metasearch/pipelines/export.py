@@ -14,6 +14,7 @@ from metasearch.config.compress import Form
 from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.texts import read_texts
+from metasearch.encoders.adapted import require_plain
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.neutral import is_neutral
@@ -72,6 +73,7 @@ def export(
     encoder: Encoder, form: Form, folder: Path, benchmark: Benchmark | None = None, callback: Callback = SILENT
 ) -> ExportResult:
     """Write an encoder to a folder in another form, and score it on the test part of a benchmark before and after."""
+    require_plain(encoder, "export")
     changed = _changed(encoder, form, callback)
     if not form.onnx and is_neutral(changed):
         log.warning("%s: %s", encoder.name, SERVERS)

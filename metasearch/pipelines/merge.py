@@ -60,13 +60,13 @@ def merge(encoders: Sequence[EncoderConfig | str], folder: Path, alpha: float | 
     refs = [EncoderConfig.of(each) for each in encoders]
     shares = resolve_shares(len(refs), alpha)
     claim(folder)
-    made = load_encoder(refs[0], identify=True, device="cpu")
+    made = load_encoder(refs[0], identify=True, plain_for="merge", device="cpu")
     parts = [Part(refs[0].name, shares[0], made.origin)]
 
     def states() -> Iterator[tuple[float, State]]:
         yield shares[0], made.model.state_dict()
         for ref, share in zip(refs[1:], shares[1:], strict=True):
-            other = load_encoder(ref, identify=True, device="cpu")
+            other = load_encoder(ref, identify=True, plain_for="merge", device="cpu")
             require_same_form(made, other)
             parts.append(Part(ref.name, share, other.origin))
             yield share, other.model.state_dict()

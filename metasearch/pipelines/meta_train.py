@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss, TripletLoss
@@ -17,11 +17,13 @@ from metasearch.config.recipe import Loss as Settings
 from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark, make_benchmark
 from metasearch.data.records import RetrievalData
+from metasearch.encoders.adapted import AdaptedEncoder, encoder_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import TRIPLET_ROLES
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError
 from metasearch.pipelines.factory import fit, make_learner
+from metasearch.pipelines.frozen import with_adapter
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.progress import ProgressBar
 
@@ -49,6 +51,9 @@ def meta_train(
     **options: Any,
 ) -> Model:
     """Meta-train a model on labelled rows, and return the same model with the weights of the best dev score.
+
+    With a recipe of an adapter, such as `maml-adapter`, the model does not change. A new one is returned, which shares
+    its modules and has the adapter behind them.
 
     The train part of the data gives meta-train episodes, its dev part meta-valid episodes and the dev scores. The test
     part of the fold is not read: evaluate on `make_benchmark(data, arrangements, fold=fold).split.test`.
@@ -84,12 +89,15 @@ def meta_train(
     elif own is not None:
         fitting((own,), TRIPLET_ROLES)
     benchmark = _benchmark(data, arrangements, fold)
-    encoder = model if isinstance(model, Encoder) else Encoder(model)
+    encoder = model if isinstance(model, Encoder) else encoder_of(model)
     check_sizes(benchmark, chosen, seed)
+    encoder = with_adapter(encoder, chosen.adapter, (benchmark.data, benchmark.split.train))
     trained = make_learner(chosen, encoder, own)
     with nullcontext(callback) if callback else ProgressBar(f"meta_train, recipe {chosen.recipe}") as progress:
         fit(trained, benchmark, chosen, seed=seed, max_steps=max_steps, callback=progress)
     encoder.model.eval()
+    if isinstance(encoder, AdaptedEncoder):
+        return cast(Model, encoder if isinstance(model, Encoder) else encoder.whole)
     return model
 
 

@@ -17,12 +17,14 @@ from metasearch.encoders.neutral import ProjectedEncoder, append, require_none
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import DataError
+from metasearch.evaluation.study.read import find_study
 from metasearch.io import atomic_write
 from metasearch.pipelines import factory
 from metasearch.pipelines.card_file import CARD
 from metasearch.pipelines.cards import Scores, describe_task, find_base, make_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
+from metasearch.pipelines.frozen import with_adapter
 from metasearch.pipelines.neutral import log_projection, neutralise, train_projection
 from metasearch.pipelines.run import ENCODER, Run, RunResult, require_disk_space
 from metasearch.pipelines.score import find_score_cache
@@ -33,7 +35,7 @@ from metasearch.runs.markdown import by_language, fact_table
 from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.runs.versions import describe
-from metasearch.training.checkpoint import CheckpointStore
+from metasearch.training.checkpoint import CheckpointStore, save_learned
 from metasearch.training.hardware import used
 from metasearch.training.trainer import Outcome
 
@@ -69,7 +71,7 @@ class TrainRun(Run[RunConfig]):
 
     def follow(self) -> None:
         """Train along with the first process."""
-        self._project_before()
+        self._prepare_encoder()
         outcome = self._fit()
         if outcome.reason == "interrupted":
             self.stop(f"stopped after outer step {outcome.steps}")
@@ -80,10 +82,11 @@ class TrainRun(Run[RunConfig]):
             self._work(callback)
 
     def _work(self, callback: Callback) -> None:
-        recipe, files, benchmark, encoder = self.config.recipe, self.files, self.benchmark, self.encoder
+        recipe, files, benchmark = self.config.recipe, self.files, self.benchmark
         # Before training, which changes the encoder in place.
         self._add_scores(ZERO_SHOT, {"step": 0}, callback, cache=find_score_cache(files.path))
-        self._project_before(callback)
+        self._prepare_encoder(callback)
+        encoder = self.encoder
         dev = DevEvaluator(encoder, benchmark, recipe, self.config.compute.precision)
         # Without a projection the dev score of step 0 is that of zero-shot, and is not computed again.
         known = None if recipe.neutralise else monitored(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
@@ -95,6 +98,7 @@ class TrainRun(Run[RunConfig]):
         )
         # The model of a run that was stopped can be used, too.
         files.save_model(encoder.save, encoder.size)
+        save_learned(self.learner, files.path)
         if outcome.reason == "interrupted":
             unfitted = recipe.neutralise and recipe.neutralise.when == "after"
             what = "model (before its projection is fitted)" if unfitted else "model"
@@ -116,19 +120,24 @@ class TrainRun(Run[RunConfig]):
         described["data"] = f"{benchmark.data.describe()}, fingerprint {benchmark.data.fingerprint}"
         files.finish(report(rows, recipe, benchmark, described), cost)
 
-    def _project_before(self, callback: Callback = SILENT) -> None:
-        """Append the projection through which the recipe trains, if it has one."""
+    def _prepare_encoder(self, callback: Callback = SILENT) -> None:
+        """Append the projection through which the recipe trains, and the adapter that it trains, if it has them."""
         stage = self.config.recipe.neutralise
         if stage and stage.when == "before":
             neutralise(self.encoder, self.benchmark, stage, callback)
+        study = find_study(self.files.path)
+        place = study / "vectors" if study else None
+        # Train has what was translated.
+        parts = (self.benchmark.data, self.benchmark.split.train)
+        self.encoder = with_adapter(self.encoder, self.config.recipe.adapter, parts, place, callback)
 
     def _fit(self, **first: Any) -> Outcome:
         """Train to the end; store, callback and dev scores belong to the `first` process."""
         config, compute = self.config, self.config.compute
-        learner = factory.make_learner(config.recipe, self.encoder)
+        self.learner = factory.make_learner(config.recipe, self.encoder)
         how: dict[str, Any] = {"seed": config.seed, "max_steps": config.max_steps, "processes": self.processes, **first}
         how |= {"precision": compute.precision, "checkpointing": compute.checkpointing}
-        return factory.fit(learner, self.benchmark, config.recipe, resume=True, **how)
+        return factory.fit(self.learner, self.benchmark, config.recipe, resume=True, **how)
 
     @cached_property
     def _facts(self) -> Row:

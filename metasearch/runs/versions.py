@@ -123,4 +123,6 @@ def _describe_recipe(recipe: Mapping[str, Any], rows: Sequence[Row]) -> dict[str
         facts["labels"] = f"{recipe['labels']} of each language{pairs}"
     if recipe.get("neutralise"):
         facts["neutralise"] = f"{recipe['neutralise']['when']} training"
+    if recipe.get("adapter"):
+        facts["trained"] = f"an adapter of queries ({recipe['adapter']['form']}); the encoder is frozen"
     return facts

@@ -12,6 +12,7 @@ There is one sum of gradients for each name of losses, which is multiplied with 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -110,7 +111,7 @@ class EpisodePass:
         self._learner, self._encoder, self._episodes = learner, encoder, episodes
         self._at_once = together and not learner.adapts
 
-    @property
+    @cached_property
     def groups(self) -> list[Group]:
         """Texts to encode together: each set is a group, or all sets are one."""
         sets = [texts_of(examples) for episode in self._episodes for examples in episode]

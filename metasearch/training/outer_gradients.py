@@ -30,7 +30,7 @@ from metasearch.episodes.episode import Episode
 from metasearch.errors import OutOfMemory, first_line
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup, TreeSum, added
 from metasearch.training.episode_gradients import Pulled, ShardGradient, by_parameter, of_episodes
-from metasearch.training.packing import PackedEncoder, Parts
+from metasearch.training.packing import PackedEncoder, Parts, pack
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class OuterGradients:
     """
 
     def __init__(self, encoder: Encoder, workers: int | None = None, checkpointing: Checkpointing = "auto") -> None:
-        self.packed = PackedEncoder(encoder, workers)
+        self.packed = pack(encoder, workers)
         self.notes = self.packed.plan.notes
         self.checkpointing = checkpointing
         # Calls of a few texts leave a GPU waiting for their launches; on a CPU, threads share the episodes.

@@ -1,14 +1,14 @@
 """Losses and whole outer gradients of the learners, against meta-learning written out by hand.
 
-MAML-Align has a file of its own. The inner rate is so large that the inner steps, and the second-order part of the
-gradient, cannot be missed.
+The encoder is a small network, or a frozen one with an adapter. MAML-Align has a file of its own. The inner rate is so
+large that the inner steps, and the second-order part of the gradient, cannot be missed.
 """
 
 import pytest
 import torch
 
 from helpers.reference import Reference, assert_same, distance, gradients, learned, weights_of
-from helpers.small import UNUSED, SmallEncoder, episode
+from helpers.small import UNUSED, SmallEncoder, adapted_encoder, episode
 from metasearch.algorithms.fine_tune import FineTune
 from metasearch.algorithms.maml import MAML, MetaSGD
 from metasearch.algorithms.reptile import Reptile
@@ -29,9 +29,9 @@ ADAPTED = pytest.mark.parametrize(
 """Kinds of batches, each with another number of inner steps."""
 
 
-@pytest.fixture
-def encoder():
-    return SmallEncoder()
+@pytest.fixture(params=[SmallEncoder, adapted_encoder], ids=["small", "adapter"])
+def encoder(request):
+    return request.param()
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_meta_sgd_learns_weights_and_a_rate_for_each_of_them(encoder, reference,
     assert total == pytest.approx(expected.item(), rel=EXACT)
     assert_same(gradient, of_all(expected), EXACT)
     assert distance(gradient, of_all(other)) > 1e-3
-    assert gradient["rate.first.weight"].norm() > 0
+    assert max(gradient[f"rate.{name}"].norm() for name in weights) > 0
 
 
 def inner_losses(reference, weights, sets):
@@ -148,7 +148,8 @@ def test_reptile_gradient_is_the_way_from_the_adapted_weights_back_to_the_initia
 
 
 @pytest.mark.parametrize("learner", [FineTune, MAML, MetaSGD, Reptile])
-def test_a_frozen_weight_is_not_learned_and_an_unused_one_gets_no_pull(encoder, learner):
+def test_a_frozen_weight_is_not_learned_and_an_unused_one_gets_no_pull(learner):
+    encoder = SmallEncoder()
     options = learner.Options(**({} if learner is FineTune else {"inner_lr": RATE}))
     _, gradient = learned(learner(encoder, LOSS, options), BATCHES["triplets"])
 
@@ -158,7 +159,8 @@ def test_a_frozen_weight_is_not_learned_and_an_unused_one_gets_no_pull(encoder, 
 
 
 @pytest.mark.parametrize("kind", ["triplets", "pairs"])
-def test_texts_that_examples_of_a_set_share_are_encoded_once(encoder, kind):
+def test_texts_that_examples_of_a_set_share_are_encoded_once(kind):
+    encoder = SmallEncoder()
     episodes = [episode("a", kind, sizes=(4,))]
     # Four triplets ask two questions and name five answers; four pairs are a chain of five texts.
     distinct = {"triplets": 2 + 5, "pairs": 5}[kind]

@@ -14,7 +14,7 @@ import torch
 from torch.func import functional_call
 
 from helpers.reference import Reference, assert_same, distance, gradients, learned, weights_of
-from helpers.small import SmallEncoder, episode
+from helpers.small import SmallEncoder, adapted_encoder, episode
 from metasearch.algorithms.maml import MAML
 from metasearch.algorithms.maml_align import WATCHED_STEPS, MAMLAlign
 from metasearch.config.library import Library
@@ -37,9 +37,9 @@ VARIANTS = [
 ]
 
 
-@pytest.fixture
-def encoder():
-    return SmallEncoder()
+@pytest.fixture(params=[SmallEncoder, adapted_encoder], ids=["small", "adapter"])
+def encoder(request):
+    return request.param()
 
 
 def make(encoder, **options):

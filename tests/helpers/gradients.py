@@ -20,13 +20,27 @@ from metasearch.config.recipe import Loss
 from metasearch.config.seeding import stream
 from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair, Translation
+from metasearch.encoders.adapted import AdaptedEncoder
+from metasearch.encoders.adapter import build_adapter
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import append, estimate
+from metasearch.encoders.protocols import CachedEncoder
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 from metasearch.training.outer_gradients import OuterGradients
 
-FAMILIES = ("xlm-roberta", "bert", "mpnet", "distilbert", "modernbert", "student", "tiny", "static", "neutral")
+FAMILIES = (
+    "xlm-roberta",
+    "bert",
+    "mpnet",
+    "distilbert",
+    "modernbert",
+    "student",
+    "tiny",
+    "static",
+    "neutral",
+    "adapter",
+)
 INNER_LR = 0.05
 TRIPLET = Loss()
 SUPPORT, QUERY = 3, 2
@@ -56,13 +70,17 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
         rows = stream(0, "rows").normal(scale=0.1, size=(made.input.words.num_embeddings, made.dimension()))
         made.input.words.weight.data.copy_(torch.from_numpy(rows))
     else:
-        made = make("bert" if family == "neutral" else family, layers=layers)
+        made = make("bert" if family in ("neutral", "adapter") else family, layers=layers)
     if family != "tiny":
         _spread(made.embedder)
     if family == "neutral":  # a linear map between two modules that normalise
         drawn = np.random.default_rng(0).normal(size=(3, 20, HIDDEN)) + np.eye(3, HIDDEN)[:, None]
         append(made, estimate(dict(zip("abc", drawn, strict=True))))
     made.embedder.to(device, dtype)
+    if family == "adapter":
+        made = AdaptedEncoder(made, build_adapter("matrix", HIDDEN), pairs=True, vectors=CachedEncoder(made))
+        drawn = stream(0, "adapter").normal(scale=0.2, size=(HIDDEN, HIDDEN))
+        made.adapter.delta.data.copy_(torch.from_numpy(drawn))
     return made
 
 

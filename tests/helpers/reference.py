@@ -12,7 +12,9 @@ from torch.func import functional_call
 
 from helpers.padded import padded
 from helpers.small import SmallEncoder
+from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.episodes.episode import LabelledSet, Triplet
+from metasearch.training.outer_gradients import OuterGradients
 
 Weights = dict[str, Tensor]
 
@@ -74,11 +76,15 @@ def gradients(loss: Tensor, weights: Weights, create_graph: bool = False) -> Wei
 
 
 def learned(learner: object, episodes: list) -> tuple[float, Weights]:
-    """Return a learner's outer loss and outer gradient on padded texts, zeros where it gives none."""
+    """Return a learner's outer loss and outer gradient, zeros where it gives none.
+
+    They are those on padded texts; of an adapted encoder those of a training.
+    """
+    adapts = isinstance(learner.encoder, AdaptedEncoder)
     parameters = dict(learner.named_parameters())
     for parameter in parameters.values():
         parameter.grad = None
-    total = padded(learner, episodes).total
+    total = (OuterGradients(learner.encoder) if adapts else padded)(learner, episodes).total
     return total.item(), {
         n: torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for n, p in parameters.items()
     }

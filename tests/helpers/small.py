@@ -12,8 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from helpers.backbones import make
 from metasearch.config.arrangement import Arrangement
+from metasearch.config.seeding import stream
 from metasearch.data.records import Candidate, Question, ScoredPair
+from metasearch.encoders.adapted import AdaptedEncoder
+from metasearch.encoders.adapter import build_adapter
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 
 VOCABULARY, TOKENS, HIDDEN = 13, 4, 5
@@ -63,6 +67,28 @@ class SmallEncoder:
 
     def _count(self, module: nn.Module, inputs: tuple, output: Tensor) -> None:
         self.rows_encoded += len(output)
+
+
+class Drawn:
+    """Unit vectors drawn for each text of a role, whatever stands beside it."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension, self.device = dimension, torch.device("cpu")
+
+    def encode(self, texts: Sequence[str], role: str) -> np.ndarray:
+        rows = [stream(0, role, text).normal(size=self.dimension) for text in texts]
+        return np.stack([row / np.linalg.norm(row) for row in rows])
+
+
+def adapted_encoder(form: str = "matrix", pairs: bool = True) -> AdaptedEncoder:
+    """Return a frozen encoder whose vectors are drawn, with an adapter in float64 away from its start."""
+    base = make("bert", layers=1)
+    base.embedder.double()
+    adapter = build_adapter(form, base.dimension(), rank=3)
+    encoder = AdaptedEncoder(base, adapter, pairs, Drawn(base.dimension()))
+    for name, weight in adapter.named_parameters():
+        weight.data += torch.from_numpy(stream(0, "adapter", name).normal(scale=0.2, size=weight.shape))
+    return encoder
 
 
 def triplet_set(name: str, size: int, variant: str = "el_el") -> LabelledSet:

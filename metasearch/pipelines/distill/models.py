@@ -98,7 +98,9 @@ class RoleEncoders:
 
     def _load(self, name: str) -> Encoder:
         trust, device = self.config.encoders.trust_remote_code, self.config.compute.device
-        return load_encoder(name, identify=True, device=device, seed=self.config.seed, trust_remote_code=trust)
+        return load_encoder(
+            name, identify=True, plain_for="distill", device=device, seed=self.config.seed, trust_remote_code=trust
+        )
 
     def _student(self) -> Encoder:
         settings = self.config.recipe.student

@@ -101,7 +101,9 @@ class TuneRun(Run[TuneConfig]):
     def load_encoders(self) -> Mapping[str, str]:
         """Load the base encoder, and read the documents as it would index them."""
         length = self.labels.benchmark.task.max_length if self.labels.benchmark else None
-        self.encoder = load_encoder(self.config.encoder, length, identify=True, device=self.config.device)
+        self.encoder = load_encoder(
+            self.config.encoder, length, identify=True, plain_for="tune", device=self.config.device
+        )
         languages = sorted(quoted_languages(self.labels.data) - {UNKNOWN})
         self._index = IndexSettings(detect=tuple(languages) if len(languages) > 1 else "all")
         if self.config.documents:

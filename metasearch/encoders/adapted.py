@@ -1,0 +1,172 @@
+"""A frozen encoder with a trainable adapter of its query vectors; document vectors do not change.
+
+Each text is encoded once by the frozen encoder. What is trained sees vectors of texts, not tokens, so a step takes
+milliseconds. The saved model is the encoder with one module more: a `Router` of sentence-transformers, whose route
+`query` is a linear map and a normalisation, and whose route `document` changes nothing.
+
+Notation used for tensor shapes: n texts, D dimensions.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize
+from torch import Tensor, nn
+
+from metasearch.config.roles import MaxLength, Role
+from metasearch.data.formats.given import list_texts
+from metasearch.encoders.adapter import MatrixAdapter, QueryAdapter
+from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.protocols import TextEncoder
+from metasearch.errors import EncoderError
+
+QUERY, DOCUMENT = "query", "document"
+"""Routes of the saved model."""
+ADAPTED, KEPT = "adapted", "kept"
+"""Vectors that go through the adapter, and vectors that stay; the features of an adapted encoder."""
+
+
+class AdaptedEmbedder(nn.Module):
+    """The adapter as the trainable network of an encoder: vectors of the frozen encoder in, unit vectors out."""
+
+    def __init__(self, adapter: QueryAdapter) -> None:
+        super().__init__()
+        self.adapter = adapter
+
+    def forward(self, features: Mapping[str, Tensor], output: Output = "sentence") -> Tensor:
+        """Return unit vectors `(n, D)`: the adapted ones, and behind them those that stay."""
+        require_vectors(output)
+        return torch.cat([self.adapter(features[ADAPTED]), features[KEPT]])
+
+
+def require_vectors(output: Output) -> None:
+    """Raise `EncoderError` for an output that an adapter does not have."""
+    if output != "sentence":
+        raise EncoderError(f"an adapter reads unit vectors of texts: its only output is sentence, not {output}")
+
+
+class AdaptedEncoder(Encoder):
+    """An encoder whose weights are frozen, and an adapter, which alone is trained.
+
+    Args:
+        base: the encoder; it does not change.
+        adapter: maps vectors of queries, and with `pairs` also those of texts without a role, as in scored pairs.
+        pairs: whether texts without a role are adapted; documents never are.
+        vectors: gives the frozen encoder's vectors in its place, such as cached ones.
+
+    Raises:
+        EncoderError: the adapter is of another width.
+    """
+
+    def __init__(
+        self, base: Encoder, adapter: QueryAdapter, pairs: bool = False, vectors: TextEncoder | None = None
+    ) -> None:
+        # It reads texts as its base does, with the same model, prompts and lengths, and checks of them are done.
+        vars(self).update((name, value) for name, value in vars(base).items() if name != "on_progress")
+        self._tokens, self._reported = {}, set()
+        if adapter.dimension != base.dimension():
+            raise EncoderError(
+                f"{base.name} has {base.dimension()} dimensions, and its adapter {adapter.dimension}: they do not fit"
+            )
+        self.base, self.vectors = base, vectors or base
+        self.embedder = AdaptedEmbedder(adapter.to(next(base.embedder.parameters()))).eval()  # type: ignore[assignment]
+        self._like = next(adapter.parameters())
+        self.roles: frozenset[Role] = frozenset({"question", "text"} if pairs else {"question"})
+
+    @property
+    def adapter(self) -> QueryAdapter:
+        """The adapter, with its present weights."""
+        return cast(QueryAdapter, self.embedder.adapter)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self._like.device
+
+    @property
+    def on_progress(self) -> Callable[[int, int], None] | None:  # type: ignore[override]
+        """What hears of batches that the frozen encoder encodes."""
+        return self.base.on_progress
+
+    @on_progress.setter
+    def on_progress(self, hear: Callable[[int, int], None] | None) -> None:
+        self.base.on_progress = hear
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of weights, with the adapter's."""
+        return self.base.parameter_count + super().parameter_count
+
+    @property
+    def size(self) -> int:
+        """Bytes of its weights, with the adapter's."""
+        return self.base.size + super().size
+
+    @property
+    def whole(self) -> SentenceTransformer:
+        """The frozen encoder and the present adapter as one model, for saving."""
+        matrix = self.adapter.matrix().detach().clone()
+        dense = Dense(len(matrix), len(matrix), False, nn.Identity(), matrix)
+        routes = {QUERY: [dense.to(matrix), Normalize()], DOCUMENT: []}
+        model = copy.copy(self.model)
+        model._modules = dict(model._modules)  # which a shallow copy shares
+        model.append(Router(routes, default_route=QUERY if "text" in self.roles else DOCUMENT).eval())
+        return model
+
+    def to(self, device: str | torch.device) -> "AdaptedEncoder":
+        """Move the weights; returns itself."""
+        self.base.to(device)
+        super().to(device)
+        return self
+
+    def features(self, texts: Iterable[str], role: Role) -> dict[str, Tensor]:
+        """Return the frozen encoder's vectors of texts, for the adapter or past it."""
+        vectors = torch.from_numpy(self.vectors.encode(list(texts), role)).to(self._like)
+        adapts, none = role in self.roles, vectors[:0]
+        return {ADAPTED: vectors if adapts else none, KEPT: none if adapts else vectors}
+
+    def encode(
+        self, texts: Iterable[str], role: Role, output: Output = "sentence", batch_size: int = 64
+    ) -> NDArray[np.float32]:
+        """Return vectors `(len(texts), D)` with the present adapter; see `Encoder.encode`."""
+        require_vectors(output)
+        vectors = (
+            self.base.encode(texts, role, batch_size=batch_size)
+            if self.vectors is self.base
+            else self.vectors.encode(list_texts(texts), role)
+        )
+        if role not in self.roles:
+            return vectors
+        with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+            adapted: Tensor = self.adapter(torch.from_numpy(vectors).to(self._like))
+        return adapted.float().cpu().numpy()
+
+
+def encoder_of(model: SentenceTransformer, name: str = "model", max_length: MaxLength | None = None) -> Encoder:
+    """Return an encoder of a model, with its adapter if the model was saved with one; errors as `Encoder`."""
+    router = model[-1]
+    if not isinstance(router, Router):
+        return Encoder(model, name, max_length)
+    routes = {route: list(modules) for route, modules in router.sub_modules.items()}
+    kinds = {route: [type(module) for module in modules] for route, modules in routes.items()}
+    if kinds != {QUERY: [Dense, Normalize], DOCUMENT: []} or routes[QUERY][0].bias:
+        raise EncoderError(f"{name}: a Router is supported only as a linear map of queries behind all other modules")
+    base = copy.copy(model)
+    base._modules = dict(list(model._modules.items())[:-1])
+    weight = routes[QUERY][0].linear.weight.detach()
+    adapter = MatrixAdapter(len(weight)).to(weight)
+    with torch.no_grad():
+        adapter.delta.copy_(weight - torch.eye(len(weight)).to(weight))
+    return AdaptedEncoder(Encoder(base, name, max_length), adapter, pairs=router.default_route == QUERY)
+
+
+def require_plain(encoder: Encoder, what: str) -> None:
+    """Raise `EncoderError` where an encoder has an adapter, which `what` would lose."""
+    if isinstance(encoder, AdaptedEncoder):
+        raise EncoderError(f"encoder '{encoder.name}' has a query adapter, which {what} does not support")

@@ -1,0 +1,73 @@
+"""Adapters of frozen encoders in a training: each text of its data is encoded once, and an adapter is put behind."""
+
+import json
+import logging
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from metasearch.config.recipe import RecipeAdapter
+from metasearch.config.roles import Role
+from metasearch.data.records import Data, SimilarityData, grouped, texts_of
+from metasearch.encoders.adapted import AdaptedEncoder
+from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.protocols import CachedEncoder, report_progress
+from metasearch.errors import ConfigError
+from metasearch.io import cached, sha256_of_bytes
+from metasearch.runs.callbacks import SILENT, Callback
+
+log = logging.getLogger(__name__)
+
+
+def with_adapter(
+    encoder: Encoder,
+    settings: RecipeAdapter | None,
+    parts: Sequence[Data],
+    place: Path | None = None,
+    callback: Callback = SILENT,
+) -> Encoder:
+    """Return an encoder with the adapter of a recipe, and its vectors of some data, or the encoder itself.
+
+    An encoder that has an adapter keeps it. `place` is a cache of vectors that runs share.
+
+    Raises:
+        ConfigError: the encoder has an adapter, and the recipe wants another form.
+    """
+    if isinstance(encoder, AdaptedEncoder):
+        if settings and settings.form != "matrix":
+            raise ConfigError(f"adapter.form={settings.form}: encoder '{encoder.name}' has an adapter: a matrix")
+        base, adapter = encoder.base, encoder.adapter
+        log.info("training the adapter of %s; its other weights stay", encoder.name)
+    elif settings:
+        base, adapter = encoder, build_adapter(settings.form, encoder.dimension(), settings.rank)
+    else:
+        return encoder
+    pairs = isinstance(parts[0], SimilarityData)
+    return AdaptedEncoder(base, adapter, pairs, encode_once(base, parts, place, callback))
+
+
+def encode_once(
+    encoder: Encoder, parts: Sequence[Data], place: Path | None = None, callback: Callback = SILENT
+) -> CachedEncoder:
+    """Return an encoder's vectors of all texts of some data."""
+    known = CachedEncoder(encoder)
+    distinct = dict.fromkeys((each.role, each.text) for part in parts for each in texts_of(part))
+    with report_progress(encoder, partial(callback.on_encode, "each text once")):
+        for role, own in grouped(distinct, lambda each: each[0]).items():
+            texts = [text for _, text in own]
+            known.add(texts, role, _vectors(encoder, texts, role, place))
+    return known
+
+
+def _vectors(encoder: Encoder, texts: list[str], role: Role, place: Path | None) -> "np.typing.NDArray[np.float32]":
+    if place is None:
+        return encoder.encode(texts, role)
+    about = [encoder.fingerprint, role, encoder.limit(role), texts]
+    key = sha256_of_bytes(json.dumps(about).encode())[:16]
+    file = "vectors.npy"
+    folder = cached(key, lambda new: np.save(new / file, encoder.encode(texts, role)), place)
+    found: np.typing.NDArray[np.float32] = np.load(folder / file)
+    return found
