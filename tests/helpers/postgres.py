@@ -62,8 +62,12 @@ class Postgres:
         pytest.fail(f"PostgreSQL does not start: {(self.folder / 'log').read_text()}")
 
     def kill(self) -> None:
-        """Kill the server and all its processes at once, as a machine without power does."""
-        os.killpg(self.process.pid, 9)
+        """Kill the server and all its processes at once, as where a machine loses its power."""
+        import psutil
+
+        main = psutil.Process(self.process.pid)
+        for each in [main, *main.children()]:
+            each.kill()
         self.process.wait()
         (self.folder / "log").write_text("")
 
@@ -109,7 +113,6 @@ def running() -> Iterator[Postgres]:
             connection.execute("CREATE ROLE guarded LOGIN PASSWORD 's3cret'")
         yield server
     finally:
-        if server.process:
-            server.process.send_signal(2)
-            server.process.wait()
+        if server.process and server.process.poll() is None:
+            server.kill()
         shutil.rmtree(server.folder, ignore_errors=True)

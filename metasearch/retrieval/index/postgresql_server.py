@@ -10,20 +10,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from metasearch.config.extras import import_extra
+from metasearch.config.index import without_password
 from metasearch.errors import ConfigError, RunFolderError, first_line
 
 log = logging.getLogger(__name__)
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of what follows an error that is raised
 
 FORMAT = "metasearch index, schema 1"
 """Comment of the table."""
 OLDEST = 0, 8
 """The first version of pgvector that searches on where conditions leave too few rows (iterative scans)."""
 _TABLE = re.compile(r"[a-z_][a-z0-9_]{0,49}")
-
-
-def without_password(address: str) -> str:
-    """Return the address of a database without its password."""
-    return re.sub(r"([?&]password=)[^&]*", r"\1***", re.sub(r"(://[^:@/?]*):[^?]*@", r"\1@", address))
 
 
 @dataclass(frozen=True)
@@ -88,9 +85,12 @@ class Server:
             except self._psycopg.OperationalError:
                 connection.close()
         connection = self._psycopg.connect(**self.address.parameters, autocommit=True, prepare_threshold=None)
-        shown = self.address.shown
-        connection.add_notice_handler(lambda notice: log.warning("%s: %s", shown, notice.message_primary))
+        connection.add_notice_handler(self._warn)
         return connection
+
+    def _warn(self, notice: Any) -> None:
+        if notice.severity_nonlocalized in ("NOTICE", "WARNING"):  # others become errors
+            log.warning("%s: %s", self.address.shown, notice.message_primary)
 
     def number(self, connection: Any) -> int | None:
         """Return the number of the last update, None where there is no index."""
