@@ -1,8 +1,9 @@
 """An index in PostgreSQL with pgvector: a copy of a local index in two tables, made by `metasearch index --to`.
 
-A row of TABLE is a text in a language, numbered by the first 63 bits of its key, as it is from update `since` until
-before update `until`. The last two updates stay, so that a reader has all rows of the one with which it began. A row of
-TABLE_state is an update: encoder, settings, projection, and how many passages have each word.
+A row of TABLE is a text in a language, numbered by the first 63 bits of its key. It came with update `since` and left
+with update `until`, null if it is there. Rows that left with the last update stay, so that a reader has all rows of the
+update with which it began. A row of TABLE_state is an update: encoder, settings, projection, and how many passages have
+each word.
 """
 
 import json
@@ -70,7 +71,7 @@ class PostgresStore(Store):
         self.number = number
         self.kind = Kind(**self.state["kind"])
         self.arrays: Mapping[str, NDArray[Any]] = load(packed) if packed else {}
-        self._visible = f"since <= {number} AND until > {number}"
+        self._visible = f"since <= {number} AND (until IS NULL OR until > {number})"
 
     @classmethod
     def check(cls, address: str, expanded: bool) -> None:

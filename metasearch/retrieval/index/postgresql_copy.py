@@ -20,8 +20,6 @@ from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import PLACES, LocalStore
 from metasearch.retrieval.index.postgresql_server import FORMAT, Server
 
-CURRENT = 2**31 - 1
-"""`until` of rows that are not gone."""
 WIDEST = 4000
 """Dimensions of a halfvec that pgvector indexes."""
 _WORDS = 10**9
@@ -93,7 +91,7 @@ class _Copying:
         """Write what differs, and the state if anything does."""
         store, now = self.store, (self.before or 0) + 1
         numbers = numbers_of_keys(store.row_keys())
-        sql = f"SELECT id, digest FROM {self.table} WHERE until = {CURRENT}"
+        sql = f"SELECT id, digest FROM {self.table} WHERE until IS NULL"
         there: dict[int, int] = dict(self.connection.execute(sql).fetchall())
         changed, fields = self._changed(numbers, there)
         gone = there.keys() - set(numbers.tolist())
@@ -135,7 +133,7 @@ class _Copying:
 
     def _end(self, gone: Sequence[int], now: int) -> None:
         """End rows with this update, and delete those that ended with the one before."""
-        sql = f"UPDATE {self.table} SET until = %s WHERE until = {CURRENT} AND id = ANY(%s) RETURNING words::text"
+        sql = f"UPDATE {self.table} SET until = %s WHERE until IS NULL AND id = ANY(%s) RETURNING words::text"
         for (text,) in self.connection.execute(sql, (now, list(gone))):
             self.counts.subtract(int(word) - 1 for word in re.findall(r"(\d+):", text))
         self.connection.execute(f"DELETE FROM {self.table} WHERE until < %s", (now,))
@@ -151,7 +149,7 @@ class _Copying:
                     distinct, weights = word_weights(cut, self.state["length"])
                     self.counts.update(distinct.tolist())
                     copy.write_row((
-                        int(numbers[rows[i]]), now, CURRENT, *self._described(rows[i], *passages[i]),
+                        int(numbers[rows[i]]), now, None, *self._described(rows[i], *passages[i]),
                         dense_text(dense[i]), None if second is None else dense_text(second[i]),
                         sparse_text(dict(zip(distinct.tolist(), weights.tolist(), strict=True))),
                     ))  # fmt: skip
