@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 
 _EXPLORED, _EXPLORED_MOST = 200, 1000
 """Rows that a search in an index of vectors keeps in sight, at least and at most (`hnsw.ef_search`)."""
+_NEAR, _NEAR_LEAST = 2, 100
+"""How many times as many rows as are wanted it brings, and at least: with conditions it ends once it has so many."""
 
 
 class PostgresStore(Store):
@@ -155,10 +157,11 @@ class PostgresStore(Store):
         """Return for each query the best of the rows inside: found by rounded vectors, ranked by the query's own."""
         sql = (
             f"SELECT id, -({column}::vector <#> %(query)s::vector) AS score FROM (SELECT id, {column} FROM "
-            f"{self._table} WHERE {inside} ORDER BY {column} <#> %(query)s::vector::halfvec LIMIT %(most)s) AS near "
-            "ORDER BY score DESC, id"
+            f"{self._table} WHERE {inside} ORDER BY {column} <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near "
+            "ORDER BY score DESC, id LIMIT %(most)s"
         )
-        asked = [{**values, "query": query, "most": most} for query in queries]
+        near = max(_NEAR * most, _NEAR_LEAST)
+        asked = [{**values, "query": query, "most": most, "near": near} for query in queries]
         found = [connection.execute(sql, own).fetchall() for own in asked]
         if any(len(own) < most for own in found):  # that is all, or the index of vectors was left too early
             connection.execute("SET LOCAL enable_indexscan = off")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from helpers.commands import metasearch
 from helpers.indexes import Made, expected, found_by, made, queries, write_index
 from helpers.passages import passages_of
+from helpers.qdrant_edge import EdgeClient
 from helpers.serving import running
 from metasearch.config.index import Condition, parse_conditions
 from metasearch.data.documents.chunking import Settings
@@ -105,11 +106,15 @@ def test_a_field_that_is_unknown_or_holds_objects_alone_is_named(store):
         store.search(queries(), where=meets("more=1"))
 
 
-def in_qdrant(store, request):
-    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+def in_qdrant(store, request, client=None):
+    client = client or pytest.importorskip("qdrant_client").QdrantClient(":memory:")
     address = Address.parse("qdrant://localhost/help")
     copy_to_qdrant(store, address, lambda texts: [[1] for _ in texts], client=client)
     return QdrantStore(address, client)
+
+
+def in_qdrant_engine(store, request):
+    return in_qdrant(store, request, EdgeClient(request.getfixturevalue("tmp_path") / "shard"))
 
 
 def in_postgresql(store, request):
@@ -119,7 +124,7 @@ def in_postgresql(store, request):
 
 
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
-@pytest.mark.parametrize("place", [in_qdrant, in_postgresql])
+@pytest.mark.parametrize("place", [in_qdrant, in_qdrant_engine, in_postgresql])
 def test_a_copy_in_a_database_gives_conditions_the_same_meaning(content, store, place, request):
     remote = place(store, request)
     for where, chosen in CONDITIONS:
