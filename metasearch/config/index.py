@@ -199,7 +199,7 @@ class SearchSettings(RankingSettings):
 
 
 def without_password(address: str) -> str:
-    """Return the address of an index in a database without its password; a folder as it is.
+    """Return the address of an index in a database without its password; a folder stays the same.
 
     Example:
         >>> without_password("postgresql://ada:secret@localhost/shop/help?sslmode=require")
