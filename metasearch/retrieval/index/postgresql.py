@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 
 _EXPLORED, _EXPLORED_MOST = 200, 1000
 """Rows that a search in an index of vectors keeps in sight, at least and at most (`hnsw.ef_search`)."""
+_EXACT = 20_000
+"""Rows of some languages that are all read rather than searched in an index of vectors."""
 _NEAR, _NEAR_LEAST = 2, 100
 """How many times as many rows as are wanted it brings, and at least: with conditions it ends once it has so many."""
 
@@ -135,38 +137,43 @@ class PostgresStore(Store):
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         if not np.isfinite(vectors).all():
             raise NonFiniteError("the vector of a query is not finite")
+        if top_k < 1:
+            raise ConfigError(f"top_k {top_k}: expected 1 or more")
         if expanded:
             self.expand()
         column, queries = "expanded" if expanded else "dense", [str(vector.tolist()) for vector in vectors]
-        asked = [self._inside(top_k, languages, where) for languages in groups]
+        asked = [self._inside(languages, where) for languages in groups]
         found = []
         with self._reading() as connection:
             connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
             explored = str(min(max(_EXPLORED, 2 * top_k), _EXPLORED_MOST))
             connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", (explored,))
             for inside in asked:
-                ranked = self._nearest(connection, column, queries, *inside)
+                ranked = self._nearest(connection, column, queries, top_k, *inside)
                 width = min((len(rows) for rows, _ in ranked), default=0)
                 rows = np.array([own[:width] for own, _ in ranked], np.int64).reshape(len(ranked), width)
                 found.append((rows, np.array([own[:width] for _, own in ranked], np.float32).reshape(rows.shape)))
         return found
 
     def _nearest(
-        self, connection: Any, column: str, queries: Sequence[str], inside: str, values: Mapping[str, Any], most: int
-    ) -> list[Ranking]:
+        self, connection: Any, column: str, queries: Sequence[str], top_k: int, inside: str,
+        values: Mapping[str, Any], count: int,
+    ) -> list[Ranking]:  # fmt: skip
         """Return for each query the best of the rows inside: found by rounded vectors, ranked by the query's own."""
         sql = (
             f"SELECT id, -({column}::vector <#> %(query)s::vector) AS score FROM (SELECT id, {column} FROM "
             f"{self._table} WHERE {inside} ORDER BY {column} <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near "
             "ORDER BY score DESC, id LIMIT %(most)s"
         )
+        most = min(top_k, count)
         near = max(_NEAR * most, _NEAR_LEAST)
         asked = [{**values, "query": query, "most": most, "near": near} for query in queries]
-        found = [connection.execute(sql, own).fetchall() for own in asked]
-        if any(len(own) < most for own in found):  # that is all, or the index of vectors was left too early
-            connection.execute("SET LOCAL enable_indexscan = off")
+        found: list[Any] = []
+        for exact in [True] if count <= _EXACT else [False, True]:
+            connection.execute("SELECT set_config('enable_indexscan', %s, true)", ("off" if exact else "on",))
             found = [connection.execute(sql, own).fetchall() for own in asked]
-            connection.execute("SET LOCAL enable_indexscan = on")
+            if all(len(own) == most for own in found):  # else conditions leave fewer rows, or the index was left early
+                break
         return [_ranking(own) for own in found]
 
     def expand(self) -> None:
@@ -185,7 +192,9 @@ class PostgresStore(Store):
     ) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each: all rows are read."""
         counts, found = self._word_counts, []
-        inside, values, most = self._inside(top_k, languages, where)
+        if top_k < 1:
+            raise ConfigError(f"top_k {top_k}: expected 1 or more")
+        inside, values, _ = self._inside(languages, where)
         sql = (
             f"SELECT id, -(words <#> %(query)s::sparsevec) AS score FROM {self._table} "
             f"WHERE {inside} AND words <#> %(query)s::sparsevec < 0 ORDER BY score DESC, id LIMIT %(most)s"
@@ -194,7 +203,7 @@ class PostgresStore(Store):
             for cut in words(list(queries)):
                 known = {word: counts[word] for word in map(int, cut) if word in counts}
                 weights = {word: np.log1p((len(self) - n + 0.5) / (n + 0.5)) for word, n in known.items()}
-                asked = {**values, "query": sparse_text(weights), "most": most}
+                asked = {**values, "query": sparse_text(weights), "most": top_k}
                 found.append(_ranking(connection.execute(sql, asked).fetchall()))
         return found
 
@@ -235,20 +244,15 @@ class PostgresStore(Store):
                 raise RunFolderError(f"{self.name}: it was updated twice since it was opened; open it again")
             yield connection
 
-    def _inside(
-        self, top_k: int, languages: Collection[str], where: Sequence[Condition]
-    ) -> tuple[str, dict[str, Any], int]:
-        """Return the condition on rows in SQL, its values, and how many rows there can be, at most `top_k`."""
-        if top_k < 1:
-            raise ConfigError(f"top_k {top_k}: expected 1 or more")
+    def _inside(self, languages: Collection[str], where: Sequence[Condition]) -> tuple[str, dict[str, Any], int]:
+        """Return the condition on rows in SQL, its values, and how many rows the languages have."""
         require_languages(languages, self.languages)
         values: dict[str, Any] = {}
         texts = [self._visible, *(self._condition(each, f"v{i}_", values) for i, each in enumerate(where))]
         if languages:
             texts.append("language = ANY(%(languages)s)")
             values["languages"] = sorted(set(languages))
-        most = min(top_k, sum(self.languages[tag] for tag in set(languages or self.languages)))
-        return " AND ".join(texts), values, most
+        return " AND ".join(texts), values, sum(self.languages[tag] for tag in set(languages or self.languages))
 
     def _condition(self, condition: Condition, prefix: str, values: dict[str, Any]) -> str:
         """Return a condition in SQL, with the meaning that it has in a local index (`Column`), and add its values."""

@@ -167,7 +167,7 @@ def _by_row(store: LocalStore) -> dict[int, dict[str, list[str]]]:
 
 
 def _filters(known: Mapping[str, Mapping[str, Any]], values_of: Callable[[Any], list[Any]]) -> str | None:
-    """Return the values in fields as JSON, those of the passage apart from those of its files; None without any."""
+    """Return the values of fields as JSON, by level (passage or file) and name; None without any."""
     found = {
         level: {name: values for name, value in own.items() if (values := values_of(value))}
         for level, own in known.items()

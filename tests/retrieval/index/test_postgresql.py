@@ -158,6 +158,31 @@ def test_files_and_folders_are_conditions(postgres, tmp_path):
         assert len(texts_of(store, where=parse_conditions([where]))) == count
 
 
+@pytest.mark.slow
+def test_an_index_of_vectors_finds_most_of_the_best_and_all_that_meet_a_rare_condition(postgres, tmp_path, monkeypatch):
+    monkeypatch.setattr("metasearch.retrieval.index.postgresql._EXACT", 0)
+    content = made(3000)  # of files with thirty passages each
+    copied(postgres, tmp_path / "a", content)
+    local = LocalStore.open(tmp_path / "a")
+    with postgres.connect() as connection:
+        connection.execute("DROP INDEX help_language_idx")  # so that the planner has no other way
+    address = f"{postgres.address('help')}?options=-cenable_seqscan%3Doff%20-cenable_bitmapscan%3Doff"
+    store = PostgresStore.open(address)
+
+    def texts(place, where):
+        ((rows, _),) = place.search(queries(20), 10, [["de", "el"]], where=parse_conditions(where))
+        return [{passage.text for passage, _ in place.passages(own)} for own in rows]
+
+    for where, least in (((), 0.95), (("path=docs/7.txt",), 1)):  # ten of 3,000 in each language
+        both = zip(texts(store, list(where)), texts(local, list(where)), strict=True)
+        assert np.mean([len(found & best) / 10 for found, best in both]) >= least
+    with store._server.connection() as connection:
+        connection.execute("SELECT pg_stat_force_next_flush()")
+    with postgres.connect() as connection:
+        sql = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'help_dense_idx'"
+        assert connection.execute(sql).fetchone()[0] >= 20
+
+
 def test_expanded_vectors_are_searched_where_they_were_copied(postgres, tmp_path):
     copied(postgres, tmp_path / "a", made(60), expanded=True)
     local, store = LocalStore.open(tmp_path / "a"), PostgresStore.open(postgres.address("help"))
