@@ -1,6 +1,7 @@
 """The copy of a local index in PostgreSQL, in one transaction: rows are added and ended, others stay."""
 
 import json
+import logging
 import re
 import zlib
 from collections import Counter
@@ -19,6 +20,8 @@ from metasearch.retrieval.index.copies import digest, mean_length, numbers_of_ke
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import PLACES, LocalStore
 from metasearch.retrieval.index.postgresql_server import FORMAT, Server
+
+log = logging.getLogger(__name__)
 
 WIDEST = 4000
 """Dimensions of a halfvec that pgvector indexes."""
@@ -79,6 +82,7 @@ class _Copying:
         # The vectors of a row depend on its text and on these.
         self.mark = zlib.crc32(self.arrays + (store.contents if expanded else "").encode())
         self.of_files = _by_row(store)
+        self.cleaned: list[int] = []
 
     def _create(self, shown: str) -> None:
         store = self.store
@@ -94,6 +98,10 @@ class _Copying:
         sql = f"SELECT id, digest FROM {self.table} WHERE until IS NULL"
         there: dict[int, int] = dict(self.connection.execute(sql).fetchall())
         changed, fields = self._changed(numbers, there)
+        if self.cleaned:
+            ((first, _),) = store.passages(self.cleaned[:1])
+            where = f"{len(self.cleaned):,} passages, first {first.file}:{first.line}"
+            log.warning("%s: PostgreSQL stores no NUL characters, U+FFFD stands for them: %s", self.table, where)
         gone = there.keys() - set(numbers.tolist())
         state = {
             **self.state, "contents": store.contents, "expanded": self.expanded is not None, "fields": sorted(fields),
@@ -117,17 +125,19 @@ class _Copying:
         fields: set[str] = set()
         for rows in parts(range(len(self.store))):
             for row, (passage, places) in zip(rows, self.store.passages(rows), strict=True):
-                fields.update(name for name, value in passage.fields.items() if scalars(value))
+                fields.update(_clean(name) for name, value in passage.fields.items() if scalars(value))
                 if there.get(int(numbers[row])) != self._described(row, passage, places)[0]:
                     changed.append(row)
         return changed, fields
 
     def _described(self, row: int, passage: Passage, places: int) -> tuple[Any, ...]:
         """Return the columns from `digest` to `numbers`."""
-        known = {"fields": passage.fields, "file": self.of_files.get(row, {})}
+        text, heading, anchor, fields = map(_clean, (passage.text, passage.heading, passage.anchor, passage.fields))
+        self.cleaned += [row] * ((text, fields) != (passage.text, passage.fields))
+        known = {"fields": fields, "file": _clean(self.of_files.get(row, {}))}
         found = (
-            passage.language, passage.file, passage.line, passage.heading, passage.anchor, places, passage.text,
-            fields_to_json(passage.fields) or None, _filters(known, scalars), _filters(known, numbers_in),
+            passage.language, passage.file, passage.line, heading, anchor, places, text,
+            fields_to_json(fields) or None, _filters(known, scalars), _filters(known, numbers_in),
         )  # fmt: skip
         return digest(found, self.mark), *found
 
@@ -173,6 +183,15 @@ def _filters(known: Mapping[str, Mapping[str, Any]], values_of: Callable[[Any], 
         for level, own in known.items()
     }
     return json.dumps(found, ensure_ascii=False) if any(found.values()) else None
+
+
+def _clean(value: Any) -> Any:
+    """Return a value of a field with U+FFFD for NUL characters."""
+    if isinstance(value, dict):
+        return {_clean(name): _clean(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_clean(each) for each in value]
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
 def dense_text(vector: NDArray[np.float32]) -> str:

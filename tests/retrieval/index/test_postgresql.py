@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -194,6 +195,16 @@ def test_expanded_vectors_are_searched_where_they_were_copied(postgres, tmp_path
     assert copied(postgres, tmp_path / "a", made(60)) == (60, 0)  # without them
     with pytest.raises(SearchError, match="/help has no expanded vectors; call metasearch index --expand --to"):
         store.reopen().search(queries(), expanded=True)
+
+
+def test_a_nul_character_which_postgresql_cannot_store_is_replaced_and_named(postgres, tmp_path, said):
+    content = made(3)
+    content.passages[1] = replace(content.passages[1], text="the \0 key", fields={"kind\0": ["a\0b"]})
+    copied(postgres, tmp_path / "a", content)
+    assert "no NUL characters, U+FFFD stands for them: 1 passages, first docs/0.txt:2" in said()[-1]
+    store = PostgresStore.open(postgres.address("help"))
+    assert texts_of(store, where=parse_conditions(["kind\ufffd=a\ufffdb"])) == ["the \ufffd key"]
+    assert copied(postgres, tmp_path / "b", content) == (0, 0)
 
 
 def test_another_encoder_is_refused(postgres, tmp_path):
