@@ -236,7 +236,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
-        """Yield a connection that sees one moment of the tables, which have the update with which this began."""
+        """Yield a connection in one snapshot; `RunFolderError` if its rows were deleted."""
         with self._server.connection() as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             sql = f"SELECT 1 FROM {self._table}_state WHERE number = %s"
