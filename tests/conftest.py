@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from helpers.postgres import running as running_postgres
+
 # Nothing that collection loads is garbage: the collector of garbage begins once all of it is there.
 gc.disable()
 
@@ -111,6 +113,20 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the published data sets are not here: set METASEARCH_DATA, or put them in {BESIDE}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """Return a server of PostgreSQL with pgvector (`helpers.postgres`)."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres(postgres_server):
+    """Return the server without any table."""
+    postgres_server.clear()
+    return postgres_server
 
 
 @pytest.fixture

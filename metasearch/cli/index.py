@@ -9,7 +9,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
-from metasearch.config.index import IndexSettings, RankingSettings
+from metasearch.config.index import IndexSettings, RankingSettings, without_password
 from metasearch.config.run import DEFAULT_ENCODER
 from metasearch.errors import ConfigError, quoted
 
@@ -86,7 +86,7 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
         f"documents: {done.documents:,} ({done.added:,} new, {done.changed:,} changed, {done.dropped:,} gone)\n"
         f"{skipped}passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
         f"texts by language: {languages or 'none'}\n"
-        f'{copied}{vectors}search: metasearch search {quoted(asked["to"] or output)} "..."'
+        f'{copied}{vectors}search: metasearch search {quoted(without_password(asked["to"] or str(output)))} "..."'
     )
 
 

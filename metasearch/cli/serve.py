@@ -10,6 +10,7 @@ import click
 from metasearch.cli import _options
 from metasearch.cli._settings import reject_unused_options
 from metasearch.config.extras import import_extra
+from metasearch.config.index import without_password
 from metasearch.config.server import ServerSettings
 from metasearch.errors import Interrupted
 
@@ -45,7 +46,7 @@ def command(index: str, encoder: str | None, device: Any, trust_remote_code: boo
         address = format_address(bound)
         if token is None and not is_loopback(settings.host):
             click.echo(f"metasearch: {address}: everyone who can reach it can search: no --token-file", err=True)
-        click.echo(f"loading {index}", err=True)
+        click.echo(f"loading {without_password(index)}", err=True)
 
         from metasearch.retrieval.indexes import open_searcher
         from metasearch.retrieval.server.service import Service

@@ -196,3 +196,13 @@ class SearchSettings(RankingSettings):
     """Language of hits, such as de; repeatable."""
     where: Annotated[tuple[Condition, ...], BeforeValidator(parse_conditions), Flag(metavar="CONDITION")] = ()
     """Condition on a field of rows, such as topic=news or 'price<10'; repeatable."""
+
+
+def without_password(address: str) -> str:
+    """Return the address of an index in a database without its password; a folder stays the same.
+
+    Example:
+        >>> without_password("postgresql://ada:secret@localhost/shop/help?sslmode=require")
+        'postgresql://ada@localhost/shop/help?sslmode=require'
+    """
+    return re.sub(r"([?&]password=)[^&]*", r"\1***", re.sub(r"(://[^:@/?]*):[^?]*@", r"\1@", address))

@@ -68,7 +68,7 @@ def index_documents(
             not named or outside the root, or the index cannot be copied: a wrong address or name, a missing extra.
         DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
             none with text; or `neutral` is asked for and there are too few passages.
-        EncoderError: the encoder cannot be loaded, or the index or the collection has vectors of another one.
+        EncoderError: the encoder cannot be loaded, or the index or its copy has vectors of another one.
         RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it; or the
             server cannot be reached, or another program made the collection.
     """
@@ -169,7 +169,7 @@ def open_searcher(
     """Open an index with the encoder that made it.
 
     Args:
-        index: folder of the index or of a tuning with one, or the address of a collection of Qdrant such as
+        index: folder of the index or of a tuning with one, or the address of one in a database such as
             `qdrant://localhost:6333/help`.
         device: device of the encoder.
         encoder: new place of the encoder, if it has moved.
@@ -177,17 +177,19 @@ def open_searcher(
         rerank: local folder or hub name of a cross-encoder, for `search(..., rerank=100)`.
 
     Raises:
-        ConfigError: the address is wrong, or the extra `qdrant` is not installed.
+        ConfigError: the address is wrong, or the extra of the database is not installed.
         RunFolderError: the folder is no finished index, or is damaged; or the server cannot be reached.
         EncoderError: the encoder or the cross-encoder cannot be loaded, or the encoder is another one.
     """
     store = open_store(index)
-    settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {index}")
+    settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {store.name}")
     try:
         loaded = load_reader(encoder or store.kind.encoder, device, settings.prompts, trust_remote_code)
     except (EncoderError, ConfigError) as error:
         if encoder is None:
-            raise type(error)(f"{index}: the encoder that made it: {error}; pass its path with --encoder") from None
+            raise type(error)(
+                f"{store.name}: the encoder that made it: {error}; pass its path with --encoder"
+            ) from None
         raise
     reranker = None
     if rerank:

@@ -318,7 +318,7 @@ class LocalStore(Store):
             if name in names:
                 columns[name] = Column((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
         if name in PLACES and name not in columns:
-            columns[name] = Column(self._of_files(name))
+            columns[name] = Column(self.place_values(name))
         require_field(condition, columns)
         column = columns[name]
         assert column is not None
@@ -327,7 +327,7 @@ class LocalStore(Store):
             raise SearchError("where", "unknown_field", message)
         return column
 
-    def _of_files(self, name: str) -> Iterator[tuple[int, str]]:
+    def place_values(self, name: str) -> Iterator[tuple[int, str]]:
         """Yield each row with the paths or the titles of its documents (`PLACES`)."""
         rows = self._contents.rows_of(self._contents.ids)
         for number, (file, part) in enumerate(self._contents.parts()):

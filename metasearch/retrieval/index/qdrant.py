@@ -28,7 +28,6 @@ from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index.base import (
     FREE,
     CopyResult,
-    Keys,
     Kind,
     Ranking,
     Rows,
@@ -39,6 +38,7 @@ from metasearch.retrieval.index.base import (
     require_field,
     require_languages,
 )
+from metasearch.retrieval.index.copies import digest, first_bits, mean_length, numbers_of_keys, parts, word_weights
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import LocalStore
 
@@ -47,15 +47,10 @@ log = logging.getLogger(__name__)
 DENSE, EXPANDED, WORDS = "dense", "expanded", "words"
 FORMAT, SCHEMA, WITHOUT_HEADINGS = "metasearch collection", 3, 2
 KEY_VARIABLE = "QDRANT_API_KEY"
-K1, B = 1.5, 0.75
-"""Constants of BM25, as in a local index."""
 _ADDRESS = re.compile(r"(qdrants?)://([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?/([^/?#]+)")
 _LANGUAGES = 10_000
 _BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 _SCROLLED = 4096
-_AT_ONCE = 256
-_MEASURED = 10_000
-"""Passages in the estimate of BM25's mean length."""
 
 
 @dataclass(frozen=True)
@@ -131,23 +126,7 @@ def _payload(passage: Passage, places: int, mark: int) -> dict[str, Any]:
     found = {**asdict(passage), "places": places}
     numbers = {name: numbers_in(value) for name, value in passage.fields.items()}
     found["numbers"] = {name: values for name, values in numbers.items() if values}
-    content = "\x00".join(str(value) for value in found.values())
-    return {**found, "digest": zlib.crc32(content.encode(), mark)}
-
-
-def numbers_of_keys(keys: Keys) -> Rows:
-    """Return each key's point number, `(n,)`: its first 63 bits.
-
-    Two of 100 million passages have the same number in one of 1,800 collections, which is a `ConfigError`.
-    """
-    numbers = _first_bits(keys)
-    if len(np.unique(numbers)) < len(numbers):
-        raise ConfigError("two passages would have the same number in the collection; use a local index")
-    return numbers
-
-
-def _first_bits(keys: Keys) -> Rows:
-    return (np.ascontiguousarray(keys[:, :8]).view(">u8").ravel() >> np.uint64(1)).astype(np.int64)
+    return {**found, "digest": digest(found.values(), mark)}
 
 
 class QdrantStore(Store):
@@ -283,9 +262,9 @@ class QdrantStore(Store):
         """Return for each passage the points with its text and fields: number → language and number of places."""
         require_languages(languages, self.languages)
         written = [each for tag in languages for each in self._spellings[tag]]
-        numbers = _first_bits(keys_by_language(passages, written))
+        numbers = first_bits(keys_by_language(passages, written))
         records: list[Any] = []
-        for ids in _parts(np.unique(numbers).tolist()):
+        for ids in parts(np.unique(numbers).tolist()):
             records += self._collection.call("retrieve", ids=ids, with_payload=["language", "places"])
         there = {
             int(each.id): (normalise_tag(each.payload["language"]), int(each.payload["places"])) for each in records
@@ -304,7 +283,10 @@ class QdrantStore(Store):
             tags = models.MatchAny(any=sorted({each for tag in languages for each in self._spellings[tag]}))
             conditions.append(models.FieldCondition(key="language", match=tags))
         inside = models.Filter(must=conditions) if conditions else None
-        requests = [models.QueryRequest(query=query, using=using, limit=top_k, filter=inside) for query in queries]
+        # int8 vectors find twice as many points as are wanted, and float32 vectors rank them.
+        exact = models.SearchParams(quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0))
+        how = {"using": using, "limit": top_k, "filter": inside, "params": exact if using != WORDS else None}
+        requests = [models.QueryRequest(query=query, **how) for query in queries]
         answers = self._collection.call("query_batch_points", requests=requests) if requests else []
         found = []
         for answer in answers:
@@ -361,19 +343,19 @@ def copy_to_qdrant(
     there, length = collection.digests(), float(before["length"])
     changed: list[int] = []
     fields: dict[str, None] = {}
-    for rows in _parts(range(len(store))):
+    for rows in parts(range(len(store))):
         for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
             fields.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
             if there.get(int(numbers[row])) != _payload(passage, places, mark)["digest"]:
                 changed.append(row)
     sent = 0
-    for rows in _parts(changed):
+    for rows in parts(changed):
         points = _points(store, rows, numbers[rows].tolist(), mark, words, length, expanded, collection.models)
         collection.call("upsert", points=points, wait=True)
         sent += len(points)
         on_sent(sent, len(changed))
     gone = sorted(there.keys() - set(numbers.tolist()))
-    for ids in _parts(gone):
+    for ids in parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
     state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
     state |= {"unknown": store.unknown, "ranking": store.ranking}
@@ -384,10 +366,8 @@ def copy_to_qdrant(
 def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> dict[str, Any]:
     """Create the collection with its metadata, without `contents` until the first copy is whole."""
     models = collection.models
-    rows = np.unique(np.linspace(0, len(store) - 1, min(len(store), _MEASURED)).astype(np.int64))
-    lengths = [len(cut) for part in _parts(rows.tolist()) for cut in words([p.text for p, _ in store.passages(part)])]
     state = {
-        "format": FORMAT, "schema": SCHEMA, "kind": asdict(store.kind), "length": float(np.mean(lengths)),
+        "format": FORMAT, "schema": SCHEMA, "kind": asdict(store.kind), "length": mean_length(store, words),
         "contents": "", "arrays": "", "expanded": False, "fields": [],
     }  # fmt: skip
     vector = models.VectorParams(size=store.kind.dimension, distance=models.Distance.DOT, on_disk=True)
@@ -430,14 +410,9 @@ def _points(
 
 
 def _bm25(cut: Sequence[int], length: float, models: Any) -> Any:
-    """Return the weights of a text's words, f / (f + k1 (1 - b + b |text| / mean)); Qdrant multiplies with the IDF."""
-    unique, counts = np.unique(np.asarray(cut, np.int64), return_counts=True)
-    weights = counts / (counts + K1 * (1 - B + B * len(cut) / length))
-    return models.SparseVector(indices=unique.tolist(), values=weights.tolist())
-
-
-def _parts(rows: Sequence[int]) -> list[list[int]]:
-    return [list(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE)]
+    """Return the weights of a text's words; Qdrant multiplies them with the IDF."""
+    distinct, weights = word_weights(cut, length)
+    return models.SparseVector(indices=distinct.tolist(), values=weights.tolist())
 
 
 STORE_QDRANT = QdrantStore

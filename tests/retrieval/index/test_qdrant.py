@@ -5,8 +5,9 @@ import pytest
 
 from helpers.indexes import made, queries, write_index
 from metasearch.errors import ConfigError, RunFolderError
+from metasearch.retrieval.index.copies import numbers_of_keys
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.qdrant import Address, QdrantStore, numbers_of_keys
+from metasearch.retrieval.index.qdrant import Address, QdrantStore
 from metasearch.retrieval.index.stores import database, is_address, open_store
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
@@ -101,7 +102,7 @@ def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, 
         calls.append(1)
         return upsert(*args, **keys)
 
-    monkeypatch.setattr("metasearch.retrieval.index.qdrant._AT_ONCE", 16)
+    monkeypatch.setattr("metasearch.retrieval.index.copies.AT_ONCE", 16)
     monkeypatch.setattr(client, "upsert", killed)
     with pytest.raises(KeyboardInterrupt):
         copied(client, tmp_path / "index", made(40))

@@ -1,8 +1,8 @@
-"""Equal texts in several languages are one hit that names them all, in a folder and in a collection of Qdrant."""
+"""Equal texts in several languages are one hit that names them all, in a folder and in databases."""
 
 import json
 from collections import defaultdict
-from functools import cache
+from functools import cache, partial
 
 import pytest
 from hypothesis import given
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.postgresql import PostgresStore
 from metasearch.retrieval.index.qdrant import Address, QdrantStore, copy_to_qdrant
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import update
@@ -29,7 +30,7 @@ def encoder():
     return tiny.build()
 
 
-def searcher_of(folder, rows, client=None, expand=False):
+def searcher_of(folder, rows, place=None, expand=False):
     folder.mkdir(exist_ok=True)
     path = folder / "rows.jsonl"
     lines = [{"text": text, "language": language, "n": number} for text, language, number in rows]
@@ -38,11 +39,20 @@ def searcher_of(folder, rows, client=None, expand=False):
     local = Searcher(LocalStore.open(folder / "index"), encoder())
     if expand:
         local.store.expand()
-    if client is None:
-        return local
+    return place(local, expand) if place else local
+
+
+def in_qdrant(local, expand):
+    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
     address = Address.parse("qdrant://localhost:6333/help")
     copy_to_qdrant(local.store, address, local.cut_words, expand, client=client)
     return Searcher(QdrantStore(address, client), encoder())
+
+
+def in_postgresql(server, local, expand):
+    address = server.address("help")
+    PostgresStore.copy(local.store, address, local.cut_words, expand, lambda done, total: None)
+    return Searcher(PostgresStore.open(address), encoder())
 
 
 def distinct(rows, languages=LANGUAGES):
@@ -82,14 +92,16 @@ EVERYWHERE = [(text, language, None) for text in TEXTS for language in LANGUAGES
 
 
 @pytest.mark.parametrize("how", ["plain", "balance", "expand", "hybrid"])
-@pytest.mark.parametrize("remote", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "place", ["folder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("qdrant", "postgresql"))]
+)
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
-def test_each_way_to_rank_finds_as_many_texts_as_are_asked_for(how, remote, tmp_path):
-    if remote:
-        client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+def test_each_way_to_rank_finds_as_many_texts_as_are_asked_for(how, place, tmp_path, request):
+    places = {"folder": lambda: None, "qdrant": lambda: in_qdrant}
+    places["postgresql"] = lambda: partial(in_postgresql, request.getfixturevalue("postgres"))
     if how == "hybrid":
         pytest.importorskip("bm25s")
-    searcher = searcher_of(tmp_path / "docs", EVERYWHERE, client if remote else None, how == "expand")
+    searcher = searcher_of(tmp_path / "docs", EVERYWHERE, places[place](), how == "expand")
     asked = {} if how == "plain" else {how: True}
     for top_k in (1, 5, 12, 40):
         check(searcher, EVERYWHERE, top_k, [], **asked)
