@@ -101,6 +101,11 @@ class Cluster:
         """Kill the controller as `kill -9` does."""
         self._kill("slurmctld.pid", signal.SIGKILL)
 
+    def resume(self, node):
+        """Take a node into service again that was set to DOWN; one that has registered since may be there already."""
+        subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], capture_output=True, check=False)
+        self.until_idle()
+
     def until_idle(self):
         """Wait until both nodes are idle."""
         _wait(lambda: slurm("sinfo", "--noheader", "--format=%T %D").split() == ["idle", "2"])

@@ -14,7 +14,8 @@ from helpers.crossval import FLAGS, TUNED, attempts, run
 from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.pipelines.study.cell import CellJob, last_error
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.launchers.submitit_jobs import RequeuedCell, slurm_parameters
+from metasearch.pipelines.study.launchers.slurm_jobs import slurm_parameters
+from metasearch.pipelines.study.launchers.submitit_jobs import RequeuedCell
 
 
 @pytest.mark.slow
