@@ -6,9 +6,13 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import pytest
+
+from metasearch.config.extras import install_line
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 _STORE = "--object-store-memory=80000000"
@@ -21,7 +25,8 @@ class RayCluster:
     def __init__(self, folder):
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        self.address, self._folder, self._nodes = f"127.0.0.1:{self.port}", folder, {}
+        self._folder, self.nodes = folder, {}
+        self.flags = ["--launcher=ray", f"--launcher-set=address=127.0.0.1:{self.port} cpus=1"]
 
     def begin_head(self):
         """Start the head."""
@@ -29,13 +34,14 @@ class RayCluster:
 
     def begin_node(self, name, cpus=1, **variables):
         """Start a node; `variables` are Ray's own settings."""
-        self._begin(name, f"--address={self.address}", f"--num-cpus={cpus}", **variables)
+        self._begin(name, f"--address=127.0.0.1:{self.port}", f"--num-cpus={cpus}", **variables)
 
     def kill(self, *names):
         """Kill nodes with all their workers, as when a machine loses its power."""
         for name in names:
-            process = self._nodes.pop(name)
-            os.killpg(process.pid, signal.SIGKILL)
+            process = self.nodes.pop(name)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def restart_head(self, seconds=0):
@@ -49,7 +55,7 @@ class RayCluster:
         os.kill(int(server.name), signal.SIGKILL)
         time.sleep(seconds)
         log = (self._folder / "server.log").open("w")
-        self._nodes["server"] = subprocess.Popen(
+        self.nodes["server"] = subprocess.Popen(
             command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, **QUIET}
         )
 
@@ -58,13 +64,14 @@ class RayCluster:
         command += [f"--temp-dir={self._folder}"] if "--head" in options else []
         log = self._folder / f"{name}.log"
         with log.open("w") as file:
-            self._nodes[name] = subprocess.Popen(
+            self.nodes[name] = subprocess.Popen(
                 [*command, *options], stdout=file, stderr=file, stdin=subprocess.DEVNULL, start_new_session=True,
                 env={**os.environ, **QUIET, **variables},
             )  # fmt: skip
         deadline = time.monotonic() + 120
         while "Ray runtime started" not in log.read_text():
-            assert self._nodes[name].poll() is None and time.monotonic() < deadline, log.read_text()
+            assert self.nodes[name].poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.2)
 
 
@@ -77,7 +84,10 @@ def _read(path):
 
 @contextmanager
 def cluster():
-    """Yield a head and two nodes of one core."""
+    """Yield a head and two nodes of one core; skip the test where Ray is not installed."""
+    ray = pytest.importorskip("ray", reason=f"Ray is not installed: {install_line('ray')}")
+    # Ray takes the machine's own address for 127.0.0.1.
+    os.environ["METASEARCH_TESTS_OWN_ADDRESS"] = ray.util.get_node_ip_address()
     with TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
         here = RayCluster(Path(folder))
         try:
@@ -86,4 +96,4 @@ def cluster():
                 here.begin_node(name)
             yield here
         finally:
-            here.kill(*here._nodes)
+            here.kill(*here.nodes)

@@ -97,6 +97,11 @@ class Cluster:
         subprocess.run(["slurmctld"], check=True)
         _wait(lambda: subprocess.run(["scontrol", "ping"], capture_output=True, check=False).returncode == 0)
 
+    def configure(self, *lines):
+        """Restart the controller in good order, with more lines of configuration."""
+        self._kill("slurmctld.pid", signal.SIGTERM)
+        self.begin_controller(*lines)
+
     def kill_controller(self):
         """Kill the controller as `kill -9` does."""
         self._kill("slurmctld.pid", signal.SIGKILL)

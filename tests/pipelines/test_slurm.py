@@ -138,14 +138,12 @@ def test_a_cancelled_cell_is_named_with_its_state_and_resumes(cluster, study, ex
 
 
 def test_refused_jobs_wait_for_room(cluster, study, expected):
-    cluster.kill_controller()
-    cluster.begin_controller("MaxJobCount=4", "MinJobAge=2")
+    cluster.configure("MaxJobCount=4", "MinJobAge=2")
     try:
         with Runner("crossval", *LONG, *ON_SLURM, "-o", study.path) as runner:
             code, _, wrote = runner.ended()
     finally:
-        cluster.kill_controller()
-        cluster.begin_controller()
+        cluster.configure()
     assert code == 0, wrote
     quiet(wrote)
     assert "Slurm temporarily unable to accept job" in wrote

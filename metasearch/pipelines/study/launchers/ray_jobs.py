@@ -41,7 +41,6 @@ class Ray(Launcher):
         passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED)}
         env = {"env_vars": {**passed, **dict.fromkeys(THREADS, str(self.threads))}}
         os.environ.setdefault("RAY_task_oom_retries", _OUT_OF_MEMORY_RETRIES)
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # lines of its C++ parts
         ray._private.worker.print_to_stdstream = _say
         try:
             ray.init(address, runtime_env=env, log_to_driver=False, logging_level="error", ignore_reinit_error=True)
