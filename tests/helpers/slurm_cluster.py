@@ -115,13 +115,18 @@ class Cluster:
         """Wait until both nodes are idle."""
         _wait(lambda: slurm("sinfo", "--noheader", "--format=%T %D").split() == ["idle", "2"])
 
+    def clear(self):
+        """Cancel all jobs, also one that ended while the controller was killed and is taken for a running one."""
+        subprocess.run(["scancel", "--user=root"], capture_output=True, check=False)
+        _wait(lambda: not slurm("squeue", "--noheader"))
+
     def end(self):
         """End all jobs and daemons."""
-        subprocess.run(["scancel", "--user=root"], capture_output=True, check=False)
-        with_jobs = "squeue --noheader | grep -q . && exit 1 || exit 0"
-        _wait(lambda: subprocess.run(["sh", "-c", with_jobs], capture_output=True, check=False).returncode == 0)
-        for name in ("slurmctld.pid", *(f"{node}.pid" for node in self.nodes), "munge.pid"):
-            self._kill(name, signal.SIGTERM)
+        try:
+            self.clear()
+        finally:
+            for name in ("slurmctld.pid", *(f"{node}.pid" for node in self.nodes), "munge.pid"):
+                self._kill(name, signal.SIGTERM)
 
     def _kill(self, name, number):
         try:

@@ -41,7 +41,8 @@ def expected(tmp_path_factory):
 
 
 @pytest.fixture
-def study(tmp_path):
+def study(tmp_path, cluster):
+    cluster.clear()
     return StudyFolder(tmp_path / "a study's folder")
 
 
