@@ -35,19 +35,21 @@ def jobs():
     return found.stdout.split()
 
 
-def kill_cell():
+def kill_cell(study):
     """Kill the process of a cell, as the kernel does where memory is short."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found += [int(path.parent.name)] if b"submitit.core._submit" in path.read_bytes() else []
+            command = path.read_text()
         except OSError:
             continue
+        if "submitit.core._submit" in command and str(study.jobs) in command:
+            found.append(int(path.parent.name))
     if found:
         os.kill(random.choice(found), signal.SIGKILL)
 
 
-def disturb(cluster, runner):
+def disturb(cluster, study, runner):
     """Do one thing at random; return its name."""
     what = random.choice(["requeue", "cancel", "kill cell", "kill runner", "kill controller"])
     if what in ("requeue", "cancel"):
@@ -56,7 +58,7 @@ def disturb(cluster, runner):
             return "nothing"
         subprocess.run([*command, random.choice(running)], capture_output=True, check=False)
     elif what == "kill cell":
-        kill_cell()
+        kill_cell(study)
     elif what == "kill runner":
         runner.killed()
     else:
@@ -99,7 +101,7 @@ def test_what_is_done_is_done_once_whatever_is_killed(tmp_path):
                 while runner.process.poll() is None:
                     time.sleep(random.uniform(2, 12))
                     if time.monotonic() < deadline:
-                        happened[disturb(cluster, runner)] += 1
+                        happened[disturb(cluster, study, runner)] += 1
                     release(cluster, study)
                     for report in study.path.glob("cells/*/*/report.md"):
                         # A finished cell is not scored again: its report stays as it was.

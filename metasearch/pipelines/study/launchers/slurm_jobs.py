@@ -3,13 +3,14 @@
 Before a time limit, Slurm signals a job; the cell saves a checkpoint, and submitit puts the job back into the queue.
 """
 
+import io
 import json
 import logging
 import math
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -86,7 +87,8 @@ class Slurm(SubmititLauncher):
         for count, cell in enumerate(cells):
             self.executor.update_parameters(job_name=f"{self.study.path.name}/{cell.name}")
             try:
-                with detached(0), _clean_environment():
+                # submitit prints what `sbatch` writes, beside raising it.
+                with detached(0), _clean_environment(), redirect_stderr(io.StringIO()):
                     self.active[cell.name] = self.executor.submit(self.make_job(cell))
                     self._note()
             except (submitit.core.utils.FailedJobError, OSError) as error:
