@@ -34,7 +34,7 @@ class SlurmCommands:
         self._said = ""
 
     def jobs(self) -> dict[str, QueuedJob] | None:
-        """Return this user's jobs by number, with those of the last minutes; None where Slurm does not answer."""
+        """Return this user's jobs by number, also some that have ended; None where Slurm does not answer."""
         said = self._run("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%r|%o")
         if said is None:
             return None
