@@ -95,7 +95,7 @@ class Cluster:
         """Start the controller, with more lines of configuration, and wait until it answers."""
         self.configuration.write_text("\n".join([self._text, *more, ""]))
         subprocess.run(["slurmctld"], check=True)
-        _wait(lambda: subprocess.run(["scontrol", "ping"], capture_output=True, check=False).returncode == 0)
+        wait(lambda: subprocess.run(["scontrol", "ping"], capture_output=True, check=False).returncode == 0)
 
     def configure(self, *lines):
         """Restart the controller in good order, with more lines of configuration."""
@@ -113,12 +113,12 @@ class Cluster:
 
     def until_idle(self):
         """Wait until both nodes are idle."""
-        _wait(lambda: slurm("sinfo", "--noheader", "--format=%T %D").split() == ["idle", "2"])
+        wait(lambda: slurm("sinfo", "--noheader", "--format=%T %D").split() == ["idle", "2"])
 
     def clear(self):
         """Cancel all jobs, also one that ended while the controller was killed and is taken for a running one."""
         subprocess.run(["scancel", "--user=root"], capture_output=True, check=False)
-        _wait(lambda: not slurm("squeue", "--noheader"))
+        wait(lambda: not slurm("squeue", "--noheader"))
 
     def end(self):
         """End all jobs and daemons."""
@@ -134,7 +134,7 @@ class Cluster:
             os.kill(process, number)
         except (FileNotFoundError, ProcessLookupError):
             return
-        _wait(lambda: not _alive(process))
+        wait(lambda: not _alive(process))
 
 
 @contextmanager
@@ -171,7 +171,8 @@ def _alive(process):
         return False
 
 
-def _wait(reached, seconds=60):
+def wait(reached, seconds=60):
+    """Wait until something is so."""
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline, "a daemon of Slurm did not get there"

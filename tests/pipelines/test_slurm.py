@@ -163,7 +163,7 @@ def test_ctrl_c_cancels_what_waits_and_saves_what_runs(cluster, study, expected)
     assert time.monotonic() - began < 60
     assert study.queued() == {}
     assert re.search(r"model and checkpoint are saved", study.log(name).read_text())
-    assert slurm("squeue", "--noheader") == ""
+    slurm_cluster.wait(lambda: not slurm("squeue", "--noheader"))
     ran = metasearch("resume", study.path, code=0)
     quiet(ran.stderr)
     assert len(steps(study, name)) == 40 > reached
