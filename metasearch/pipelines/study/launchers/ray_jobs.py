@@ -101,7 +101,7 @@ class Ray(Launcher):
 
 
 def _say(data: Mapping[str, Any], ignore_prefix: bool = False) -> None:
-    """Log the first sentence of what Ray reports, such as the loss of a node; it would write all of it to stdout."""
+    """Log the first sentence of a message by Ray, such as a lost node; Ray itself writes all to stdout."""
     for message in data["lines"]:
         log.warning("Ray: %s", _sentence(message.strip()))
 

@@ -212,7 +212,7 @@ def slurm_parameters(place: LauncherConfig, threads: int) -> dict[str, object]:
 
 @contextmanager
 def _clean_environment() -> Iterator[None]:
-    """Remove variables of a job that this process may be part of, and keep those that name the cluster."""
+    """Remove the variables of an enclosing job, and keep those that name the cluster."""
     kept = {name: os.environ[name] for name in _CLUSTER if name in os.environ}
     with clean_env():
         os.environ.update(kept)
