@@ -28,7 +28,7 @@ DOORS = {
     "uvicorn": "retrieval/server/",
     "prometheus_client": "retrieval/server/metrics.py",
     "ray": "pipelines/study/launchers/ray_jobs.py",
-    "submitit": "pipelines/study/launchers/submitit_jobs.py",
+    "submitit": "pipelines/study/launchers/",
 }
 ENTRIES = {"__main__": {"runs", "cli"}, "__init__": set(HOLDS)}
 """What starts the command, and what names the public interface and imports it when it is used."""

@@ -1,20 +1,14 @@
-"""The places where studies run in tests: this machine, the commands of Slurm, and a Ray cluster of one node."""
+"""The places where studies run in tests: this machine, the commands of Slurm, and a Ray cluster."""
 
-import os
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from tempfile import TemporaryFile
 
-import pytest
-
-from helpers import slurm
-from metasearch.config.extras import install_line
+from helpers import ray_cluster, slurm
 
 LAUNCHERS = ("local", "slurm", "ray")
-NODE = {"object_store_memory": 80_000_000}
-"""Of each node of Ray: its object store is not used."""
 
 
 @contextmanager
@@ -26,26 +20,8 @@ def place(name, folder):
         with slurm.cluster(folder):
             yield ["--launcher=slurm", "--launcher-set=cpus=1"], None
     else:
-        with ray_cluster() as cluster:
-            yield ["--launcher=ray", f"--launcher-set=address={cluster.address} cpus=1"], cluster
-
-
-@contextmanager
-def ray_cluster():
-    """Start a cluster of Ray of a head without cores, and one node; skip the test where Ray is not installed."""
-    ray = pytest.importorskip("ray", reason=f"Ray is not installed: {install_line('ray')}")
-    from ray.cluster_utils import Cluster
-
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
-    # Ray takes the machine's own address for 127.0.0.1.
-    os.environ["METASEARCH_TESTS_OWN_ADDRESS"] = ray.util.get_node_ip_address()
-    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0, "include_dashboard": False})
-    try:
-        cluster.add_node(num_cpus=2, **NODE)
-        yield cluster
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
+        with ray_cluster.cluster() as cluster:
+            yield cluster.flags, cluster
 
 
 class Runner:

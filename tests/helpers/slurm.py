@@ -1,19 +1,19 @@
-"""The commands of Slurm for tests, as one program: jobs are processes of this machine, and `sacct` knows their states.
+"""The commands of Slurm for tests without one, as one program: jobs are processes of this machine.
 
-It understands what submitit asks for: scripts of one job or of an array, `srun`, `scancel` with a state or a signal,
-`scontrol requeue` and `sacct`. A partition `none` is refused.
+It understands what is asked for: scripts, `srun`, `scancel` with a state or a signal, `scontrol requeue`, `squeue`. A
+partition `none` is refused. `helpers/slurm_cluster.py` starts the real one.
 """
 
+import fcntl
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-_COMMANDS = ("sbatch", "srun", "scancel", "scontrol", "sacct")
+_COMMANDS = ("sbatch", "srun", "scancel", "scontrol", "squeue")
 
 
 @contextmanager
@@ -27,6 +27,8 @@ def cluster(folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         patch.setenv("TESTS_SLURM", str(folder))
+        for name in ("SLURM_CONF", "TESTS_SLURM_CONF"):
+            patch.setenv(name, str(folder / "slurm.conf"))
         yield folder
         for job in _jobs(folder).values():
             _signal(job, signal.SIGKILL)
@@ -54,32 +56,30 @@ def _signal(job, number):
 
 
 def sbatch(folder, script):
-    """Begin the tasks of a script, each with a process that watches over it."""
+    """Begin a job, with a process that watches over it; `SLURM_CONF` has to be as the caller has it."""
     text = Path(script).read_text()
+    if os.environ.get("SLURM_CONF") != os.environ.get("TESTS_SLURM_CONF"):
+        sys.exit("sbatch: fatal: Could not establish a configuration source")
     if "--partition=none" in text:
         sys.exit("sbatch: error: invalid partition specified: none")
-    job = 100 + len(list(folder.glob("*.sh")))
-    (folder / f"{job}.sh").write_text(text)
-    found = re.search(r"--array=0-(\d+)", text)
-    names = [f"{job}_{task}" for task in range(int(found[1]) + 1)] if found else [str(job)]
-    for name in names:
-        _note(folder, name, state="PENDING")
-    # One after another, as on a cluster with room for one.
-    command = [sys.executable, __file__, "node", *names]
+    number = str(100 + len(list(folder.glob("*.sh"))))
+    (folder / f"{number}.sh").write_text(text)
+    _note(folder, number, state="PENDING", script=script)
+    command = [sys.executable, __file__, "node", number]
     subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    sys.stdout.write(f"Submitted batch job {job}\n")
+    sys.stdout.write(f"Submitted batch job {number}\n")
 
 
-def node(folder, *names):
-    """Run jobs to their ends, again where they were requeued."""
-    for name in names:
-        job, _, task = name.partition("_")
-        own = {"SLURM_JOB_ID": job} | ({"SLURM_ARRAY_JOB_ID": job, "SLURM_ARRAY_TASK_ID": task} if task else {})
-        while _jobs(folder)[name]["state"] in ("PENDING", "REQUEUED"):
-            _note(folder, name, state="RUNNING", step=None)
-            code = subprocess.run(["bash", folder / f"{job}.sh"], env={**os.environ, **own}, check=False).returncode
-            state = _jobs(folder)[name]["state"]
-            _note(folder, name, state=state if state == "REQUEUED" else "FAILED" if code else "COMPLETED")
+def node(folder, number):
+    """Run a job to its end, again where it was requeued; one job at a time, as on a cluster with room for one."""
+    with (folder / "room").open("w") as room:
+        fcntl.flock(room, fcntl.LOCK_EX)
+        while _jobs(folder)[number]["state"] == "PENDING":
+            _note(folder, number, state="RUNNING", step=None)
+            environment = {**os.environ, "SLURM_JOB_ID": number}
+            code = subprocess.run(["bash", folder / f"{number}.sh"], env=environment, check=False).returncode
+            if _jobs(folder)[number]["state"] != "PENDING":
+                _note(folder, number, state="FAILED" if code else "COMPLETED")
 
 
 def srun(folder, *args):
@@ -89,11 +89,9 @@ def srun(folder, *args):
     while command[0].startswith("--"):
         command = command[2:] if command[0] in ("--output", "--error") else command[1:]
     assert "--unbuffered" in options
-    job, task = os.environ["SLURM_JOB_ID"], os.environ.get("SLURM_ARRAY_TASK_ID")
-    output = args[args.index("--output") + 1]
-    for mark, value in (("%A", job), ("%a", task or ""), ("%j", job), ("%t", "0")):
-        output = output.replace(mark, value)
-    _note(folder, f"{job}_{task}" if task else job, step=os.getpid())
+    number = os.environ["SLURM_JOB_ID"]
+    output = args[args.index("--output") + 1].replace("%j", number).replace("%t", "0")
+    _note(folder, number, step=os.getpid())
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
@@ -105,7 +103,7 @@ def scancel(folder, *args):
     options = dict(arg[2:].split("=") for arg in args if arg.startswith("--"))
     for number in (arg for arg in args if not arg.startswith("--")):
         job = _jobs(folder)[number]
-        if job["state"] in ("PENDING", "REQUEUED") and "signal" not in options:
+        if job["state"] == "PENDING" and "signal" not in options:
             _note(folder, number, state="CANCELLED")
         elif "state" not in options:
             _signal(job, signal.Signals[f"SIG{options.get('signal', 'TERM')}"])
@@ -114,14 +112,14 @@ def scancel(folder, *args):
 def scontrol(folder, requeue, number):
     """Put a job back into the queue."""
     assert requeue == "requeue"
-    _note(folder, number, state="REQUEUED")
+    _note(folder, number, state="PENDING")
 
 
-def sacct(folder, *args):
+def squeue(folder, *args):
     """Write the states of all jobs."""
-    assert args[:3] == ("-o", "JobID,State,NodeList", "--parsable2")
-    rows = [f"{number}|{job['state']}|localhost" for number, job in _jobs(folder).items()]
-    sys.stdout.write("\n".join(["JobID|State|NodeList", *rows]) + "\n")
+    assert args == ("--noheader", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%r|%o")
+    for number, job in _jobs(folder).items():
+        sys.stdout.write(f"{number}|{job['state']}|None|{job['script']}\n")
 
 
 if __name__ == "__main__":

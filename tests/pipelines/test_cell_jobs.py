@@ -1,6 +1,8 @@
 """The job of a cell: its command, its log, how it is requeued; and what Slurm is asked for."""
 
 import json
+import math
+import os
 import pickle
 import subprocess
 import sys
@@ -12,9 +14,12 @@ from helpers.commands import metasearch
 from helpers.configs import nested
 from helpers.crossval import FLAGS, TUNED, attempts, run
 from metasearch.config.study import LauncherConfig, StudyConfig
-from metasearch.pipelines.study.cell import CellJob, last_error
+from metasearch.pipelines.study.cell import STOPPED, CellJob, last_error
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.launchers.submitit_jobs import RequeuedCell, slurm_parameters
+from metasearch.pipelines.study.launchers import slurm_jobs
+from metasearch.pipelines.study.launchers.slurm_jobs import slurm_parameters
+from metasearch.pipelines.study.launchers.submitit_jobs import RequeuedCell
+from metasearch.runs import signals
 
 
 @pytest.mark.slow
@@ -74,12 +79,59 @@ def test_a_refused_submission_and_missing_commands_are_named(tmp_path, monkeypat
     assert "srun is not found: --launcher slurm needs Slurm's commands" in run(*flags, code=2).stderr
 
 
-def test_cells_that_may_run_in_slurm_are_not_begun_elsewhere(tmp_path):
-    study = StudyFolder(tmp_path / "study")
+def in_slurm(folder):
+    """Return a study with a launcher in Slurm, and its metadata."""
+    study = StudyFolder(folder / "study")
     study.jobs.mkdir(parents=True)
-    (study.jobs / "cells.json").write_text(json.dumps({TUNED: "7"}))
     config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0,))
     parts = {"data_fingerprint": "d", "versions": {}, "cells": []}
-    study.store(StudyMetadata(config=config, place=LauncherConfig("slurm"), **parts))
+    return study, StudyMetadata(config=config, place=LauncherConfig("slurm"), **parts)
+
+
+def test_squeue_alone_tells_which_jobs_have_ended_and_who_submitted_one_unnoted(tmp_path, monkeypatch, said):
+    study, stored = in_slurm(tmp_path)
+    study.queue.write_text(json.dumps({"cancelled": "7", "running": "8", "forgotten": "9"}))
+    (tmp_path / "bin").mkdir()
+    with slurm.cluster(tmp_path / "bin") as cluster:
+        for number, state in (("7", "CANCELLED"), ("8", "RUNNING"), ("10", "PENDING")):
+            slurm._note(cluster, number, state=state, script=str(study.jobs / f"{number}_submission.sh"))
+        launcher = slurm_jobs.Slurm(study, stored)
+        assert slurm._jobs(cluster)["10"]["state"] == "CANCELLED"
+        assert said() == ["cancelling 10 of a runner that was killed while it submitted"]
+        monkeypatch.setattr(slurm_jobs, "_LATE_SECONDS", 0)
+        assert {name: end.reason for name, end in launcher.collect().items()} == {
+            "cancelled": "its job 7 ended in state CANCELLED without a result",
+            "forgotten": "its job 9 ended in state UNKNOWN without a result",
+        }
+        assert study.queued() == {"running": "8"}
+        # Where the controller is gone, jobs are taken to continue.
+        monkeypatch.setenv("PATH", f"{tmp_path / 'none'}:{os.environ['PATH']}")
+        (tmp_path / "none").mkdir()
+        (tmp_path / "none" / "squeue").write_text("#!/bin/sh\necho 'Unable to contact slurm controller' >&2; exit 1\n")
+        (tmp_path / "none" / "squeue").chmod(0o755)
+        for _ in range(2):
+            launcher._polled = -math.inf
+            assert launcher.collect() == {}
+        assert said()[1:] == ["Unable to contact slurm controller; trying again"]
+
+
+def test_a_job_that_begins_after_its_study_was_stopped_does_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(signals, "listen", lambda: None)
+    (tmp_path / "stop").touch()
+    assert RequeuedCell(tmp_path / "run", tmp_path / "run.log", (), stop=tmp_path / "stop")() == STOPPED[1]
+    assert not (tmp_path / "run.log").exists()
+
+
+@pytest.mark.slow
+def test_a_study_runs_where_slurm_conf_names_the_cluster(tmp_path):
+    (tmp_path / "bin").mkdir()
+    with slurm.cluster(tmp_path / "bin"):
+        run(*FLAGS, "--launcher=slurm", "--launcher-set=cpus=1", "-o", tmp_path / "study")
+
+
+def test_cells_that_may_run_in_slurm_are_not_begun_elsewhere(tmp_path):
+    study, stored = in_slurm(tmp_path)
+    study.queue.write_text(json.dumps({TUNED: "7"}))
+    study.store(stored)
     said = metasearch("resume", study.path, "--launcher=local", code=2).stderr
     assert "jobs may be running in slurm; continue there with --launcher slurm" in said

@@ -48,6 +48,8 @@ class CellJob:
             runpy.run_module("metasearch", run_name="__main__", alter_sys=True)
         except SystemExit as end:
             return int(end.code or 0)
+        except KeyboardInterrupt:  # before the command has begun
+            return STOPPED[1]
         return 0
 
     def _stop_before_time_limit(self, *_: object) -> None:

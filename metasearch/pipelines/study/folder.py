@@ -51,6 +51,7 @@ class StudyFolder:
         self.report = self.path / "report.md"
         self.jobs = self.path / "jobs"
         self.queue = self.jobs / "cells.json"
+        self.stop = self.jobs / "stop"
         self._file = self.path / STUDY_FILE
 
     @property

@@ -128,8 +128,8 @@ class Pool:
 
     def _end(self, status: _Status, end: JobEnd) -> None:
         name, seconds = status.cell.name, time.monotonic() - status.began
-        # The exit code alone does not do: a run is finished when its report, written last, is there.
-        if end.code == 0 and self.study.done(name):
+        # A run is finished when its report, written last, is there; its node may have died before it told so.
+        if not end.code and self.study.done(name):
             self.study.tidy(name, self.stored.config.keep_models)
             status.state, said = "done", f"done in {duration(seconds)}"
             self._seconds.setdefault(status.cell.config.kind, []).append(seconds)

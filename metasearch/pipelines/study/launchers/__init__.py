@@ -9,6 +9,8 @@ from metasearch.pipelines.study.cell import CellJob
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.plan import Cell
 
+_MODULES = {"local": "submitit_jobs", "slurm": "slurm_jobs", "ray": "ray_jobs"}
+
 
 class JobEnd(NamedTuple):
     """The end of a job: exit code, None on a node that died, and a reason such as `OUT_OF_MEMORY`, or empty."""
@@ -63,7 +65,7 @@ class Launcher(ABC):
 def open_launcher(study: StudyFolder, stored: StudyMetadata) -> Launcher:
     """Return the launcher of a study; `ConfigError` if its package is missing."""
     place = stored.place
-    module = f"{__name__}.{'ray_jobs' if place.launcher == 'ray' else 'submitit_jobs'}"
+    module = f"{__name__}.{_MODULES[place.launcher]}"
     found = import_extra(module, place.launcher, f"--launcher {place.launcher}")
     launchers: Mapping[str, type[Launcher]] = found.LAUNCHERS
     return launchers[place.launcher](study, stored)

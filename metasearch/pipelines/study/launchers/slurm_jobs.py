@@ -1,0 +1,222 @@
+"""Cells as jobs of Slurm, submitted by submitit (https://github.com/facebookincubator/submitit).
+
+Before a time limit, Slurm signals a job; the cell saves a checkpoint, and submitit puts the job back into the queue.
+"""
+
+import io
+import json
+import logging
+import math
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import submitit
+from submitit.helpers import clean_env
+
+from metasearch.config.study import SBATCH, LauncherConfig
+from metasearch.errors import ConfigError
+from metasearch.io import atomic_write
+from metasearch.pipelines.study.cell import STOPPED, CellJob
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
+from metasearch.pipelines.study.launchers import JobEnd
+from metasearch.pipelines.study.launchers.slurm_commands import ENDED, PENDING, QueuedJob, SlurmCommands
+from metasearch.pipelines.study.launchers.submitit_jobs import (
+    UNLIMITED,
+    RequeuedCell,
+    SubmititLauncher,
+    detached,
+    python,
+    result_of,
+)
+from metasearch.pipelines.study.plan import Cell
+
+_POLL_SECONDS = 30.0
+"""Between two calls of `squeue`, and before a refused submission is tried again."""
+_LATE_SECONDS = 15.0
+"""How much later than a job's end its result may be seen."""
+_SUBMIT_SECONDS = 20
+"""For one call of `sbatch`; it takes nine to find that the controller does not answer."""
+_GONE = "UNKNOWN"
+"""The state of a job that the controller has forgotten."""
+_CLUSTER = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
+"""Variables that name the cluster, for all commands of Slurm."""
+_TEMPORARY = "temporarily unable to accept job"
+"""What `sbatch` says at the cluster's limit of jobs (`MaxJobCount`)."""
+
+log = logging.getLogger(__name__)
+
+
+class Slurm(SubmititLauncher):
+    """Each cell is a job of Slurm, which continues without a runner; the next runner finds it by its number."""
+
+    tick = 5.0
+
+    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
+        super().__init__(study, stored)
+        try:
+            self.executor = _Slurm(study.jobs, max_num_timeout=UNLIMITED, python=python(self.threads))
+        except RuntimeError:
+            raise ConfigError(
+                "srun is not found: --launcher slurm needs Slurm's commands, as a login node has them"
+            ) from None
+        self.executor.update_parameters(**slurm_parameters(self.place, self.threads))
+        self.active = {name: submitit.SlurmJob(study.jobs, number) for name, number in study.queued().items()}
+        study.stop.unlink(missing_ok=True)
+        self._commands = SlurmCommands()
+        self._states: dict[str, str] = {}  # by number, as of the last look at the queue
+        self._ended: dict[str, float] = {}  # when that look first showed the end of a job
+        self._told: set[str] = set()  # jobs that were told to end
+        self._held: set[str] = set()  # jobs whose hold was logged
+        self._polled = self._refused = -_POLL_SECONDS
+        self._stopping = self._again = False
+        self._cancel_unknown()
+
+    def make_job(self, cell: Cell) -> CellJob:
+        """Return the job of a cell, which ends at once where the study has been stopped."""
+        return replace(cast(RequeuedCell, super().make_job(cell)), stop=self.study.stop)
+
+    def submit(self, cells: Sequence[Cell]) -> Collection[str]:
+        """Submit cells, each as a job; as many as Slurm accepts for now."""
+        if time.monotonic() - self._refused < _POLL_SECONDS:
+            return ()
+        for count, cell in enumerate(cells):
+            self.executor.update_parameters(job_name=f"{self.study.path.name}/{cell.name}")
+            try:
+                # submitit prints what `sbatch` writes, beside raising it.
+                with detached(0), _clean_environment(), redirect_stderr(io.StringIO()):
+                    self.active[cell.name] = self.executor.submit(self.make_job(cell))
+                    self._note()
+            except (submitit.core.utils.FailedJobError, OSError) as error:
+                message = "; ".join(str(error).strip().splitlines())
+                # Such as a limit of jobs: where some are there, they will end.
+                if not self.active and _TEMPORARY not in message:
+                    raise ConfigError(message) from None
+                self._commands.say(message)
+                self._refused = time.monotonic()
+                self._cancel_unknown()
+                return [taken.name for taken in cells[:count]]
+        return [cell.name for cell in cells]
+
+    def collect(self) -> Mapping[str, JobEnd]:
+        """Return the cells that have ended; `squeue` is asked by one call for all."""
+        wait = self.tick if self._stopping else _POLL_SECONDS
+        if self.active and time.monotonic() - self._polled >= wait:
+            self._look()
+        with suppress(OSError):  # NFS then asks its server for what is new in the folder
+            self.study.jobs.chmod(self.study.jobs.stat().st_mode)
+        if found := super().collect():
+            self._note()
+        return found
+
+    def end_of(self, job: submitit.Job[int]) -> JobEnd | None:
+        """Return the end of a job that is not requeued; its result may come late on a shared file system."""
+        end = result_of(job) if job.paths.result_pickle.exists() else None
+        # Only Slurm knows why a cell was stopped that nobody here has stopped: a requeued job runs again.
+        if end and (self._stopping or end.code not in STOPPED):
+            return end
+        late = 0.0 if self._stopping else _LATE_SECONDS
+        if time.monotonic() - self._ended.get(job.job_id, math.inf) < late:
+            return None
+        state = self._states.get(job.job_id, _GONE)
+        return JobEnd(None, f"its job {job.job_id} ended in state {state}" + ("" if end else " without a result"))
+
+    def stop(self, again: bool) -> None:
+        """Cancel jobs that wait, and send SIGTERM to those that run; `again` cancels them, too."""
+        self._stopping, self._again, self.tick = True, again, 1.0
+        self._told.clear()
+        # Slurm signals the steps of a job, and one that begins at this moment may have none yet.
+        with suppress(OSError):
+            self.study.stop.touch()
+        if not self._look() and again:
+            log.warning("Slurm does not answer; its jobs continue, and the same command finds them")
+            self.active = {}
+
+    def _look(self) -> bool:
+        """Look at the queue, and tell jobs to end where the study is being stopped; return whether Slurm answers."""
+        jobs, self._polled = self._commands.jobs(), time.monotonic()
+        if jobs is None:
+            return False
+        numbers = [job.job_id for job in self.active.values()]
+        found = {number: jobs.get(number, QueuedJob(_GONE, "", "")) for number in numbers}
+        self._states = {number: job.state for number, job in found.items()}
+        # A job that was put back into the queue has not ended.
+        ended = [number for number, state in self._states.items() if state in (*ENDED, _GONE)]
+        self._ended = {number: self._ended.get(number, self._polled) for number in ended}
+        for number, job in found.items():
+            if job.state == PENDING and "held" in job.reason.lower() and number not in self._held:
+                log.warning("job %s is held (%s); continue it with: scontrol release %s", number, job.reason, number)
+                self._held.add(number)
+        if self._stopping:
+            self._end_jobs()
+        return True
+
+    def _end_jobs(self) -> None:
+        """Cancel jobs that wait, and once signal, or cancel, each one that runs."""
+        waiting = [number for number, state in self._states.items() if state == PENDING]
+        left = {number for number, state in self._states.items() if number not in self._ended and state != PENDING}
+        if waiting:
+            self._commands.cancel(waiting, "--state=PENDING")
+        if (running := sorted(left - self._told)) and self._commands.cancel(
+            running, *([] if self._again else ["--signal=TERM"])
+        ):
+            self._told |= set(running)
+
+    def _cancel_unknown(self) -> None:
+        """Cancel jobs of this study whose numbers were not noted: their runner was killed while it submitted them."""
+        known = {job.job_id for job in self.active.values()}
+        unknown = [
+            number
+            for number, job in (self._commands.jobs() or {}).items()
+            if Path(job.script).parent == self.study.jobs and number not in known and job.state not in ENDED
+        ]
+        if unknown:
+            log.warning("cancelling %s of a runner that was killed while it submitted", ", ".join(unknown))
+            self._commands.cancel(unknown)
+
+    def _note(self) -> None:
+        """Write the numbers of the jobs down, for the next runner."""
+        numbers = {name: job.job_id for name, job in self.active.items()}
+        atomic_write(self.study.queue, json.dumps(numbers, indent=1) + "\n")
+
+
+class _Slurm(submitit.SlurmExecutor):
+    """Gives up where `sbatch` waits: at a limit of jobs it tries again by itself for two minutes."""
+
+    def _make_submission_command(self, submission_file_path: Path) -> list[str]:
+        return ["timeout", str(_SUBMIT_SECONDS), *super()._make_submission_command(submission_file_path)]
+
+
+def slurm_parameters(place: LauncherConfig, threads: int) -> dict[str, object]:
+    """Return the parameters of submitit's executor for Slurm."""
+    asked = dict(place.settings)
+    cpus = int(asked.get("cpus", threads))
+    more: dict[str, object] = {name: asked[name] for name in SBATCH if name in asked}
+    more |= {"mem": asked["memory"]} if "memory" in asked else {}
+    found: dict[str, object] = {
+        "time": 240,
+        "signal_delay_s": int(asked.get("before", 120)),
+        "cpus_per_task": cpus,
+        # Since Slurm 22.05, srun does not read the number of cores of sbatch.
+        "srun_args": [f"--cpus-per-task={cpus}"],
+        "stderr_to_stdout": True,
+        "wckey": None,
+        "additional_parameters": {"requeue": True, **more},
+    }
+    return found | ({"gpus_per_node": int(asked["gpus"])} if "gpus" in asked else {})
+
+
+@contextmanager
+def _clean_environment() -> Iterator[None]:
+    """Remove the variables of an enclosing job, and keep those that name the cluster."""
+    kept = {name: os.environ[name] for name in _CLUSTER if name in os.environ}
+    with clean_env():
+        os.environ.update(kept)
+        yield
+
+
+LAUNCHERS = {"slurm": Slurm}
