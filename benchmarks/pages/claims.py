@@ -41,7 +41,7 @@ from metasearch.pipelines.tune import job, workshop
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.job import TuneRun
 from metasearch.pipelines.tune.pages import Pages
-from metasearch.pipelines.tune.steps import Step
+from metasearch.pipelines.tune.steps import Step, list_steps
 from metasearch.pipelines.tune.table import Table, split_rankings
 from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback
@@ -131,7 +131,9 @@ def share(untrained: bool) -> None:
     vars(job).update(read=read_once, load_encoder=load_base)
     vars(workshop).update(CachedEncoder=lambda encoder: known.get(id(encoder)) or CachedEncoder(encoder))
     if untrained:
-        vars(job).update(list_steps=lambda projected, *_, **__: [Step(), Step(projected=True)][: 1 + projected])
+        vars(job).update(
+            list_steps=lambda *args, **more: [step for step in list_steps(*args, **more) if not step.learner]
+        )
 
 
 def measure(pages: Path, encoder: str, facts: Row, output: Path) -> None:
