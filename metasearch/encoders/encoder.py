@@ -6,7 +6,7 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import numpy as np
 import torch
@@ -16,23 +16,28 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor, nn
 
 from metasearch.config.roles import MaxLength, Role, public_name
+from metasearch.config.run import EncodingPrecision
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.activations import untrusted
 from metasearch.encoders.checks import normalised, pools_prompts, require_alike, require_independence
+from metasearch.encoders.cpu_rates import cpu_rates, fastest
 from metasearch.encoders.features import Features as Features
 from metasearch.encoders.features import Output as Output
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.encoders.inputs import InputModule, input_of
 from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, complete, encode_in_batches
+from metasearch.encoders.precision import Chosen, Low, LowPrecision, layer_weights, low_precision
 from metasearch.encoders.prompts import prompt_of, unused_prompts, written_out
 from metasearch.encoders.saved_layout import write_older_layout
-from metasearch.errors import EncoderError, require_known
+from metasearch.errors import ConfigError, EncoderError, require_known
 
 log = logging.getLogger(__name__)
 
 _TOKENISED_AT_ONCE = 4096
 _REMEMBERED = 2**19
 """Texts whose tokens are remembered; half a kilobyte each."""
+_WORTH_IT = 8_000_000
+"""Weights of linear layers below which an encoder is fast anyway, and `auto` leaves it in float32."""
 
 
 class Embedder(nn.Module):
@@ -107,6 +112,9 @@ class Encoder:
         """Fingerprint of the checkpoint that it was opened from; empty where nobody took it."""
         self.seeded = False
         """Whether its weights are drawn from a seed."""
+        self.precision: Chosen = "float32"
+        """What `encode` computes in; `choose_precision` changes it. Training always uses the weights in float32."""
+        self._low: LowPrecision | None = None
 
     @property
     def input(self) -> InputModule:
@@ -143,6 +151,40 @@ class Encoder:
     def to(self, device: str | torch.device) -> "Encoder":
         """Move the weights; returns itself."""
         self.embedder.to(device)
+        return self
+
+    def choose_precision(self, asked: EncodingPrecision) -> "Encoder":
+        """Let `encode` compute in another precision; returns itself.
+
+        `auto` takes bfloat16 on a CPU that is faster in it, for an encoder that is not fast anyway. An encoder that
+        cannot be converted stays in float32, which a line says unless `auto` was asked. On a GPU, bfloat16 is torch's
+        autocast.
+
+        Raises:
+            ConfigError: the device or the CPU cannot compute in this precision, or there is none of that name.
+        """
+        require_known("precision", asked, get_args(EncodingPrecision))
+        self.precision, self._low = "float32", None
+        if asked == "auto":
+            worth_it = self.device.type == "cpu" and layer_weights(self.embedder) >= _WORTH_IT
+            wanted = fastest() if worth_it else "float32"
+        else:
+            wanted = asked
+        if wanted == "float32":
+            return self
+        if self.device.type != "cpu":
+            if wanted == "int8":
+                raise ConfigError(f"--precision int8: runs on a CPU, not on {self.device.type}; add --device cpu")
+            self.precision = "bfloat16"
+            return self
+        if not cpu_rates()[wanted]:
+            raise ConfigError(f"--precision {wanted}: this CPU, or this build of torch, cannot multiply exactly in it")
+        found = low_precision(self.embedder, "int8" if wanted == "int8" else "bfloat16")
+        if isinstance(found, str):
+            if asked != "auto":
+                log.warning("%s: encodes in float32, not %s: %s", self.name, asked, found)
+            return self
+        self.precision, self._low = found.precision, found
         return self
 
     def limit(self, role: Role) -> int:
@@ -243,7 +285,10 @@ class Encoder:
         lengths = self.lengths(distinct, role)
 
         def embed(numbers: list[int]) -> NDArray[np.float32]:
-            features = self.features([distinct[i] for i in numbers], role)
+            chosen = [distinct[i] for i in numbers]
+            if self.precision != "float32" and output != "embedding":
+                return self._in_low_precision(chosen, role, output)
+            features = self.features(chosen, role)
             return self._repeatable(lambda: self.embedder(features, output).float().cpu().numpy())
 
         training = self.embedder.training
@@ -256,6 +301,17 @@ class Encoder:
         self.embedder.train(training)
         place = {text: i for i, text in enumerate(distinct)}
         return vectors[[place[text] for text in texts]]
+
+    def _in_low_precision(self, texts: Sequence[str], role: Role, output: Output) -> NDArray[np.float32]:
+        """Return vectors of one batch; on a CPU of the converted network, of present weights."""
+        if self.device.type != "cpu":
+            with torch.autocast(self.device.type, torch.bfloat16):
+                found: Tensor = self.embedder(self.features(texts, role), output)
+            return found.float().cpu().numpy()
+        if self._low is None or not self._low.is_current:
+            self._low = LowPrecision(self.embedder, cast(Low, self.precision))
+        rows = self.tokens(texts, role)
+        return self._low.vectors(self.columns, rows, output).numpy()
 
     def _repeatable(self, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
         """Compute vectors; `EncoderError` if random numbers change them, as in Reformer."""

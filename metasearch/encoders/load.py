@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 from metasearch.config import registry
 from metasearch.config.roles import MaxLength, Role
-from metasearch.config.run import Device, EncoderConfig
+from metasearch.config.run import Device, EncoderConfig, EncodingPrecision
 from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
@@ -18,6 +18,7 @@ def load_encoder(
     *,
     device: Device = "auto",
     seed: int = 0,
+    precision: EncodingPrecision = "float32",
     **settings: Any,
 ) -> Encoder:
     """Return an encoder by built-in name, local folder or hub name.
@@ -28,11 +29,12 @@ def load_encoder(
         identify: take the fingerprint of the checkpoint, with its own prompts, as `origin`.
         device: device to run on; `auto` takes a GPU if there is one.
         seed: random seed of the weights of a built-in encoder that is made from one.
+        precision: what `encode` computes in; `auto` takes bfloat16 where the CPU is faster in it.
         **settings: further settings of the `EncoderConfig`, such as `trust_remote_code=True`.
 
     Raises:
         EncoderError: it cannot be found or loaded.
-        ConfigError: there is no such device.
+        ConfigError: there is no such device, or it cannot compute in this precision.
     """
     ref = EncoderConfig.of(encoder, **settings)
     target = device_of(device)
@@ -46,4 +48,4 @@ def load_encoder(
     replace_prompts(loaded.model, ref.prompts)
     for role in get_args(Role):  # one that cannot be pooled is refused before anything is begun
         loaded.prompt(role)
-    return loaded.to(target)
+    return loaded.to(target).choose_precision(precision)

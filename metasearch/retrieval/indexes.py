@@ -9,8 +9,9 @@ from typing import Any
 
 from metasearch.config import registry, yaml
 from metasearch.config.index import IndexSettings, RankingSettings
-from metasearch.config.run import DEFAULT_ENCODER, Device
+from metasearch.config.run import DEFAULT_ENCODER, Device, EncodingPrecision
 from metasearch.encoders.cross_encoder import open_reranker
+from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
 from metasearch.retrieval.index.base import Kind, canonical
@@ -82,9 +83,11 @@ def index_documents(
         require_writable(vectors)
     kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder)) if state else None
     before = canonical(kind.settings) if kind else {}
-    settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
+    wanted = {key: value for key, value in (asked or {}).items() if (key, value) != ("precision", "auto")}
+    settings = yaml.check({**before, **wanted}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
-    loaded = load_encoder(name, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code)
+    how = {"prompts": settings.prompts, "precision": settings.precision, "trust_remote_code": trust_remote_code}
+    loaded = load_encoder(name, device=device, **how)
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     known_as = kind.encoder if kind and same else _anywhere(name)
@@ -138,6 +141,7 @@ def open_searcher(
     encoder: str | None = None,
     trust_remote_code: bool = False,
     rerank: str | None = None,
+    precision: EncodingPrecision = "auto",
 ) -> Searcher:
     """Open an index with the encoder that made it.
 
@@ -148,18 +152,21 @@ def open_searcher(
         encoder: new place of the encoder, if it has moved.
         trust_remote_code: run Python code that comes with the encoder or the cross-encoder.
         rerank: local folder or hub name of a cross-encoder, for `search(..., rerank=100)`.
+        precision: what queries are encoded in; `auto` is that of the index, or float32 where this machine cannot.
 
     Raises:
-        ConfigError: the address is wrong, or the extra `qdrant` is not installed.
+        ConfigError: the address is wrong, the extra `qdrant` is not installed, or this machine cannot compute in the
+            precision.
         RunFolderError: the folder is no finished index, or is damaged; or the server cannot be reached.
         EncoderError: the encoder or the cross-encoder cannot be loaded, or the encoder is another one.
     """
     store = open_store(index)
-    settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {index}")
+    settings = yaml.check(canonical(store.kind.settings), IndexSettings, f"settings of {index}")
     try:
         loaded = load_encoder(
             encoder or store.kind.encoder, device=device, prompts=settings.prompts, trust_remote_code=trust_remote_code
         )
+        _choose_precision(loaded, precision, settings.precision, store.name)
     except (EncoderError, ConfigError) as error:
         if encoder is None:
             raise type(error)(f"{index}: the encoder that made it: {error}; pass its path with --encoder") from None
@@ -168,6 +175,16 @@ def open_searcher(
     if options := searcher.ranking.options:
         log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
     return searcher
+
+
+def _choose_precision(encoder: Encoder, asked: EncodingPrecision, stored: EncodingPrecision, index: str) -> None:
+    """Let queries be encoded as asked, by default as the index was, or in float32 where this machine cannot."""
+    try:
+        encoder.choose_precision(stored if asked == "auto" else asked)
+    except ConfigError as error:
+        if asked != "auto":
+            raise
+        log.warning("%s: queries are encoded in float32, its passages were in %s: %s", index, stored, error)
 
 
 def _anywhere(name: str) -> str:
