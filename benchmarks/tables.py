@@ -21,7 +21,7 @@ from benchmarks.paper import expansion, labels, rivals, study_tables, tune
 from benchmarks.paper.ablation_tables import ablation_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
-from benchmarks.speed import index
+from benchmarks.speed import index, precision
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.index_recall import recall_table
 from benchmarks.speed.serving import table as serving_table
@@ -198,6 +198,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "short-index-speed": lambda: short(index.table(rows_of("index")), "", "now", left=1),
     "short-serving": lambda: serving_table(rows_of("serving"), ("now",)),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
+    "encoding-precision": lambda: precision.table(rows_of("precision"), "encoding"),
+    "index-precision": lambda: precision.table(rows_of("precision"), "index"),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),
     "short-learners": learners,

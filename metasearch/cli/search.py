@@ -40,8 +40,8 @@ _AT_ONCE = 64
 @_options.options_group(_options.moved_encoder, _options.device, _options.query_precision, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
 def command(
-    index: str, query: str | None, encoder: str | None, device: Any, precision: Any, trust_remote_code: bool, as_json: bool,
-    **asked: Any,
+    index: str, query: str | None, encoder: str | None, device: Any, precision: Any, trust_remote_code: bool,
+    as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Search INDEX, made by `metasearch index`, for passages that answer QUERY, in any language.
 

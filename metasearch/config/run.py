@@ -123,6 +123,13 @@ class ComputeConfig(Settings):
     in fp32), gradcache = gradient caching for large batches, auto = layers once a step runs out of memory."""
 
 
+class EncodingConfig(ComputeConfig):
+    """Where and how texts are encoded."""
+
+    precision: EncodingPrecision = "float32"  # type: ignore[assignment]
+    """What texts are encoded in; auto takes bfloat16 where this CPU is faster in it."""
+
+
 class RunConfig(Settings):
     """A learner to train on one fold of a task, compared with the base encoder."""
 
@@ -159,7 +166,7 @@ class EvaluateConfig(Settings):
 
     data: DataConfig
     encoder: EncoderConfig
-    compute: ComputeConfig = ComputeConfig()
+    compute: EncodingConfig = EncodingConfig()
     split: Literal["test", "dev", "train", "all"] = "test"
     """Part of the fold; `all` takes the whole data."""
     pools: Annotated[tuple[RetrievalPool, ...], Flag(name="--pool")] = ("multilingual",)

@@ -31,28 +31,33 @@ Rates = Mapping[str, float]
 
 
 @cache
-def cpu_rates() -> Rates:
+def cpu_rates(keep: bool = True) -> Rates:
     """Return how fast this CPU is in each precision, as found when it was asked first.
 
     What an index is made in must not change with what else the machine does, so the first answer is kept for each
-    kind of CPU, release of torch and number of threads.
+    kind of CPU, release of torch and number of threads; `keep=False` writes nothing.
     """
     try:
         path = cache_folder() / f"cpu-{_about()}.json"
-        return dict(json.loads(path.read_text(encoding="ascii")))
-    except (OSError, ValueError, EncoderError):
-        found = measure()
+    except EncoderError as error:  # there is no cache
+        log.debug("%s", error)
+        return measure()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, json.dumps(found))
-    except (OSError, UnboundLocalError, RunFolderError):
-        log.debug("the rates of this CPU cannot be kept")
+        return {name: float(rate) for name, rate in json.loads(path.read_text(encoding="ascii")).items()}
+    except (OSError, ValueError, AttributeError):
+        found = measure()
+    if keep:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic_write(path, json.dumps(found))
+        except (OSError, RunFolderError) as error:
+            log.debug("the rates of this CPU are not kept: %s", error)
     return found
 
 
-def fastest() -> str:
+def fastest(keep: bool = True) -> str:
     """Return `bfloat16` where it is faster than float32 on this CPU, else `float32`; int8 is never taken unasked."""
-    rates = cpu_rates()
+    rates = cpu_rates(keep)
     return "bfloat16" if rates["bfloat16"] > FASTER * rates["float32"] else "float32"
 
 

@@ -25,7 +25,14 @@ from metasearch.encoders.features import Features as Features
 from metasearch.encoders.features import Output as Output
 from metasearch.encoders.fingerprint import fingerprint
 from metasearch.encoders.inputs import InputModule, input_of
-from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, complete, encode_in_batches
+from metasearch.encoders.lengths import (
+    BATCH_TOKENS,
+    GPU_BATCH_TEXTS,
+    GPU_BATCH_TOKENS,
+    LOW_BATCH_TOKENS,
+    complete,
+    encode_in_batches,
+)
 from metasearch.encoders.precision import Chosen, Low, LowPrecision, layer_weights, low_precision
 from metasearch.encoders.prompts import prompt_of, unused_prompts, written_out
 from metasearch.encoders.saved_layout import write_older_layout
@@ -177,7 +184,10 @@ class Encoder:
                 raise ConfigError(f"--precision int8: runs on a CPU, not on {self.device.type}; add --device cpu")
             self.precision = "bfloat16"
             return self
-        if not cpu_rates()[wanted]:
+        rates = cpu_rates()
+        if asked != "auto" and 0 < rates[wanted] < rates["float32"]:
+            log.warning("--precision %s is slower than float32 on this CPU", wanted)
+        if not rates[wanted]:
             raise ConfigError(f"--precision {wanted}: this CPU, or this build of torch, cannot multiply exactly in it")
         found = low_precision(self.embedder, "int8" if wanted == "int8" else "bfloat16")
         if isinstance(found, str):
@@ -272,8 +282,8 @@ class Encoder:
         """Return vectors `(len(texts), D)` with the current weights, without gradients and dropout.
 
         Each distinct text is encoded once, in batches of texts of similar length: at most `batch_size` texts and about
-        1,024 tokens on a CPU, more on a GPU. The output `states`, which has a row for each token, is a `ValueError`;
-        other errors as `metasearch.data.formats.given.list_texts`.
+        1,024 tokens on a CPU, more in low precision or on a GPU. The output `states`, which has a row for each token,
+        is a `ValueError`; other errors as `metasearch.data.formats.given.list_texts`.
         """
         dimension = self.dimension(output)
         if output == "states":
@@ -294,7 +304,8 @@ class Encoder:
         training = self.embedder.training
         self.embedder.eval()
         on_cpu = self.device.type == "cpu"
-        most = (batch_size, BATCH_TOKENS) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), GPU_BATCH_TOKENS)
+        tokens = BATCH_TOKENS if self.precision == "float32" else LOW_BATCH_TOKENS
+        most = (batch_size, tokens) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), GPU_BATCH_TOKENS)
         with torch.no_grad():
             vectors = encode_in_batches(lengths, embed, *most, self.on_progress)
         # A dev score may be taken in the middle of training, which keeps its mode.
