@@ -34,8 +34,10 @@ ATTENTION = "metasearch-inference"
 """Name of the attention for texts in one row; never set in a model that is saved."""
 LEVELS = 127
 CLOSE = 0.95
-"""Cosine that vectors of a probe must have with those in float32. In int8, e5 has 0.998; mini-e5, whose projection takes
-out what all vectors share, 0.97."""
+"""Cosine that vectors of a probe must have with those in float32.
+
+In int8, e5 has 0.998, and mini-e5, whose projection takes out what all vectors share, 0.98.
+"""
 _PROBED = 24
 _PACKED_FOR = 1024
 """Rows of the products for which oneDNN lays out bfloat16 weights; others are right, too."""
@@ -129,7 +131,7 @@ class RowLinear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return `(B, R)` for `(B, C)`."""
-        return torch.cat([self.layer(row) for row in inputs.split(1)])
+        return torch.cat([self.layer(row) for row in torch.split(inputs, 1)])
 
 
 def attend(
@@ -154,7 +156,9 @@ def attend(
     outputs = []
     for (start, end), (count, length) in zip(pairwise(ends), spans, strict=True):
         # (heads, count · length, d) → (count, heads, length, d)
-        q, k, v = (each[0, :, start:end].unflatten(1, (count, length)).transpose(0, 1) for each in (query, key, value))
+        q, k, v = (
+            torch.unflatten(each[0, :, start:end], 1, (count, length)).transpose(0, 1) for each in (query, key, value)
+        )
         scores = torch.matmul(q * scale, k.transpose(-1, -2))
         if sliding_window is not None and length > sliding_window:
             places = torch.arange(length)

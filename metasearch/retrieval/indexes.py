@@ -86,8 +86,8 @@ def index_documents(
     wanted = {key: value for key, value in (asked or {}).items() if (key, value) != ("precision", "auto")}
     settings = yaml.check({**before, **wanted}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
-    how = {"prompts": settings.prompts, "precision": settings.precision, "trust_remote_code": trust_remote_code}
-    loaded = load_encoder(name, device=device, **how)
+    prompts, trusted = settings.prompts, trust_remote_code
+    loaded = load_encoder(name, device=device, precision=settings.precision, prompts=prompts, trust_remote_code=trusted)
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     known_as = kind.encoder if kind and same else _anywhere(name)
