@@ -111,9 +111,10 @@ def _rate(product: Callable[[int], object]) -> float:
 
 
 def _about() -> str:
-    """Return a hash of what the rates depend on; names of virtual CPUs hide what they can do."""
+    """Return a hash of what the rates depend on."""
     listed = Path("/proc/cpuinfo")
     lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else ()
+    # The name of a virtual CPU hides what it can do.
     flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
     about = (processor(), flags, torch.__version__, torch.get_num_threads(), os.environ.get("ONEDNN_MAX_CPU_ISA"))
     return hashlib.sha256(repr(about).encode()).hexdigest()[:12]
