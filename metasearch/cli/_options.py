@@ -271,7 +271,7 @@ one_fold = options_group(fold, fold_seed, data, include)
 device = setting(ComputeConfig, "device")
 query_precision = click.option(
     "--precision", type=click.Choice(get_args(EncodingPrecision)), default="auto",
-    help="Precision in which queries are encoded; auto is that of the index, or float32 where this machine cannot.",
+    help="Encode queries in this precision; auto takes what the index has, or float32 where this machine cannot.",
 )  # fmt: skip
 prompts, trust = setting(EncoderConfig, "prompts"), setting(EncoderConfig, "trust_remote_code")
 

@@ -141,8 +141,8 @@ class IndexSettings(Settings):
     """Index menus, footers and other text that most pages share, too; off by default."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
     precision: EncodingPrecision = "auto"
-    """Precision of encoding; auto keeps that of the index, and takes bfloat16 in a new one where this CPU is faster in
-    it. int8 is less exact."""
+    """Encode in this precision; auto keeps what an index has, and takes bfloat16 in a new one where this CPU is faster
+    in it. int8 is less exact."""
 
 
 class RankingSettings(Settings):

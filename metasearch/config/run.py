@@ -127,7 +127,7 @@ class EncodingConfig(ComputeConfig):
     """Where and how texts are encoded."""
 
     precision: EncodingPrecision = "float32"  # type: ignore[assignment]
-    """Precision of encoding; auto takes bfloat16 where this CPU is faster in it."""
+    """Encode in this precision; auto takes bfloat16 where this CPU is faster in it."""
 
 
 class RunConfig(Settings):
