@@ -68,7 +68,7 @@ def files_of(folder: Path, queries: Sequence[Query]) -> list[Path]:
 
 def search_index(files: Sequence[Path], index: Path, encoder: str | None) -> Searcher:
     """Return a searcher for an index of files, made unless it is there; that of a named encoder has no projection."""
-    ms.index_documents(files, index, encoder, {"neutral": False} if encoder else None)
+    ms.index_documents(files, index, encoder, {"precision": "float32", **({"neutral": False} if encoder else {})})
     return ms.open_searcher(index)
 
 

@@ -16,7 +16,7 @@ from metasearch.config import library, registry, yaml
 from metasearch.config.base import Count, Flag, Settings
 from metasearch.config.extras import TRACKERS
 from metasearch.config.roles import ROLE_NAMES
-from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
+from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, EncodingPrecision, Folders
 from metasearch.config.study import SETTINGS
 from metasearch.config.task import Mode, Task
 from metasearch.errors import ConfigError, MetasearchError, nearest
@@ -275,6 +275,10 @@ FOLD = ("fold", "fold_seed", "data", "include")
 one_fold = options_group(fold, fold_seed, data, include)
 """The fold of a task, for `load_benchmark`; `FOLD` are the parameters."""
 device = setting(ComputeConfig, "device")
+query_precision = click.option(
+    "--precision", type=click.Choice(get_args(EncodingPrecision)), default="auto",
+    help="Encode queries in this precision; auto is float32, and int8 for an index in int8 where this machine can.",
+)  # fmt: skip
 prompts, trust = setting(EncoderConfig, "prompts"), setting(EncoderConfig, "trust_remote_code")
 
 

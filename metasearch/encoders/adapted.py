@@ -19,6 +19,7 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import Tensor, nn
 
+from metasearch.config.index import EncodingPrecision
 from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.adapter import MatrixAdapter, QueryAdapter
@@ -118,6 +119,12 @@ class AdaptedEncoder(Encoder):
         model._modules = dict(model._modules)  # which a shallow copy shares
         model.append(Router(routes, default_route=QUERY if "text" in self.roles else DOCUMENT).eval())
         return model
+
+    def choose_precision(self, asked: EncodingPrecision) -> "AdaptedEncoder":
+        """Let the frozen encoder compute in another precision; returns itself."""
+        self.base.choose_precision(asked)
+        self.precision = self.base.precision
+        return self
 
     def to(self, device: str | torch.device) -> "AdaptedEncoder":
         """Move the weights; returns itself."""

@@ -6,26 +6,35 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from metasearch.config.index import EncodingPrecision
 from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.features import Features as Features
 from metasearch.encoders.features import Output as Output
 from metasearch.encoders.features import TextReader
-from metasearch.encoders.lengths import BATCH_TOKENS, GPU_BATCH_TEXTS, GPU_BATCH_TOKENS, complete, encode_in_batches
+from metasearch.encoders.lengths import (
+    BATCH_TOKENS,
+    GPU_BATCH_TEXTS,
+    GPU_BATCH_TOKENS,
+    LOW_BATCH_TOKENS,
+    complete,
+    encode_in_batches,
+)
 from metasearch.encoders.prompts import Prompted, prompt_of, unused_prompts, written_out
-from metasearch.errors import EncoderError, require_known
+from metasearch.errors import ConfigError, EncoderError, require_known
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from metasearch.encoders.inputs import InputModule
+    from metasearch.encoders.precision import LowPrecision
 
 # What needs sentence-transformers is imported where it is used: a search has an encoder that does without.
 
@@ -34,6 +43,12 @@ log = logging.getLogger(__name__)
 _TOKENISED_AT_ONCE = 4096
 _REMEMBERED = 2**19
 """Texts whose tokens are remembered; half a kilobyte each."""
+_WORTH_IT = 8_000_000
+"""Weights of linear layers below which an encoder is fast anyway, and `auto` leaves it in float32."""
+
+
+Low = Literal["bfloat16", "int8"]
+Chosen = Literal["float32", "bfloat16", "int8"]
 
 
 class Embedder(nn.Module):
@@ -123,6 +138,9 @@ class Encoder:
         """Fingerprint of the checkpoint that it was opened from; empty where nobody took it."""
         self.seeded = False
         """Whether its weights are drawn from a seed."""
+        self.precision: Chosen = "float32"
+        """What `encode` computes in; `choose_precision` changes it. Training always uses the weights in float32."""
+        self._low: LowPrecision | None = None
 
     @property
     def input(self) -> "InputModule":
@@ -202,6 +220,47 @@ class Encoder:
     def to(self, device: str | torch.device) -> "Encoder":
         """Move the weights; returns itself."""
         self.embedder.to(device)
+        return self
+
+    def choose_precision(self, asked: EncodingPrecision) -> "Encoder":
+        """Let `encode` compute in another precision; returns itself.
+
+        `auto` takes bfloat16 on a CPU that is faster in it, for an encoder that is not fast anyway. An encoder that
+        cannot be converted stays in float32, which a line says unless `auto` was asked. On a GPU, bfloat16 is torch's
+        autocast.
+
+        Raises:
+            ConfigError: the device or the CPU cannot compute in this precision, or there is none of that name.
+        """
+        from metasearch.encoders.cpu_rates import cpu_rates, fastest
+
+        require_known("precision", asked, get_args(EncodingPrecision))
+        self.precision, self._low = "float32", None
+        if asked == "auto":
+            worth_it = self.device.type == "cpu" and _layer_weights(self.network) >= _WORTH_IT
+            wanted = fastest() if worth_it else "float32"
+        else:
+            wanted = asked
+        if wanted == "float32":
+            return self
+        if self.device.type != "cpu":
+            if wanted == "int8":
+                raise ConfigError(f"--precision int8: runs on a CPU, not on {self.device.type}; add --device cpu")
+            self.precision = "bfloat16"
+            return self
+        rates = cpu_rates()
+        if asked != "auto" and 0 < rates[wanted] < rates["float32"]:
+            log.warning("--precision %s is slower than float32 on this CPU", wanted)
+        if not rates[wanted]:
+            raise ConfigError(f"--precision {wanted}: this CPU, or this build of torch, cannot multiply exactly in it")
+        from metasearch.encoders.precision import low_precision
+
+        found = low_precision(self.embedder, "int8" if wanted == "int8" else "bfloat16")
+        if isinstance(found, str):
+            if asked != "auto":
+                log.warning("%s: encodes in float32, not %s: %s", self.name, asked, found)
+            return self
+        self.precision, self._low = found.precision, found
         return self
 
     def limit(self, role: Role) -> int:
@@ -289,8 +348,8 @@ class Encoder:
         """Return vectors `(len(texts), D)` with the current weights, without gradients and dropout.
 
         Each distinct text is encoded once, in batches of texts of similar length: at most `batch_size` texts and about
-        1,024 tokens on a CPU, more on a GPU. The output `states`, which has a row for each token, is a `ValueError`;
-        other errors as `metasearch.data.formats.given.list_texts`.
+        1,024 tokens on a CPU, more in low precision or on a GPU. The output `states`, which has a row for each token,
+        is a `ValueError`; other errors as `metasearch.data.formats.given.list_texts`.
         """
         dimension = self.dimension(output)
         if output == "states":
@@ -302,19 +361,36 @@ class Encoder:
         lengths, network = self.lengths(distinct, role), self.network
 
         def embed(numbers: list[int]) -> NDArray[np.float32]:
-            features = self.features([distinct[i] for i in numbers], role)
+            chosen = [distinct[i] for i in numbers]
+            if self.precision != "float32" and output != "embedding":
+                return self._in_low_precision(chosen, role, output)
+            features = self.features(chosen, role)
             return self._repeatable(lambda: network(features, output).float().cpu().numpy())
 
         training = network.training
         network.eval()
         on_cpu = self.device.type == "cpu"
-        most = (batch_size, BATCH_TOKENS) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), GPU_BATCH_TOKENS)
+        tokens = BATCH_TOKENS if self.precision == "float32" else LOW_BATCH_TOKENS
+        most = (batch_size, tokens) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), GPU_BATCH_TOKENS)
         with torch.no_grad():
             vectors = encode_in_batches(lengths, embed, *most, self.on_progress)
         # A dev score may be taken in the middle of training, which keeps its mode.
         network.train(training)
         place = {text: i for i, text in enumerate(distinct)}
         return vectors[[place[text] for text in texts]]
+
+    def _in_low_precision(self, texts: Sequence[str], role: Role, output: Output) -> NDArray[np.float32]:
+        """Return vectors of one batch; on a CPU of the converted network, of present weights."""
+        if self.device.type != "cpu":
+            with torch.autocast(self.device.type, torch.bfloat16):
+                found: Tensor = self.embedder(self.features(texts, role), output)
+            return found.float().cpu().numpy()
+        from metasearch.encoders.precision import LowPrecision
+
+        if self._low is None or not self._low.is_current:
+            self._low = LowPrecision(self.embedder, cast(Low, self.precision))
+        rows = self.tokens(texts, role)
+        return self._low.vectors(self.columns, rows, output).numpy()
 
     def _repeatable(self, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
         """Compute vectors; `EncoderError` if random numbers change them, as in Reformer."""
@@ -364,3 +440,8 @@ class Encoder:
                 "%s: plain sentence-transformers opens its activation '%s' with trust_remote_code=True only",
                 folder, activation,
             )  # fmt: skip
+
+
+def _layer_weights(network: nn.Module) -> int:
+    """Return how many weights the linear layers have; a layer that runs several times counts once."""
+    return sum(each.weight.numel() for each in network.modules() if type(each) is nn.Linear)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from metasearch.config import registry
 from metasearch.config.roles import MaxLength, Role
-from metasearch.config.run import Device, EncoderConfig
+from metasearch.config.run import Device, EncoderConfig, EncodingPrecision
 from metasearch.encoders.adapted import require_plain
 from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder
@@ -23,6 +23,7 @@ def load_encoder(
     plain_for: str = "",
     device: Device = "auto",
     seed: int = 0,
+    precision: EncodingPrecision = "float32",
     **settings: Any,
 ) -> Encoder:
     """Return an encoder by built-in name, local folder or hub name.
@@ -34,11 +35,12 @@ def load_encoder(
         plain_for: refuse an encoder with a query adapter, which this command would lose.
         device: device to run on; `auto` takes a GPU if there is one.
         seed: random seed of the weights of a built-in encoder that is made from one.
+        precision: what `encode` computes in; `auto` takes bfloat16 where the CPU is faster in it.
         **settings: further settings of the `EncoderConfig`, such as `trust_remote_code=True`.
 
     Raises:
         EncoderError: it cannot be found or loaded.
-        ConfigError: there is no such device.
+        ConfigError: there is no such device, or it cannot compute in this precision.
     """
     ref = EncoderConfig.of(encoder, **settings)
     target = device_of(device)
@@ -56,7 +58,7 @@ def load_encoder(
     replace_prompts(loaded.model, ref.prompts)
     for role in get_args(Role):  # one that cannot be pooled is refused before anything is begun
         loaded.prompt(role)
-    return loaded.to(target)
+    return loaded.to(target).choose_precision(precision)
 
 
 def load_reader(

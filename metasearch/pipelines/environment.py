@@ -52,7 +52,8 @@ def environment() -> Iterator[Section]:
     versions |= {name: version for name in LIBRARIES if (version := installed(name))}
     yield Section("versions", [Finding(*each) for each in versions.items()])
     machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{memory() / 2**30:.1f} GiB"}
-    yield Section("machine", [*(Finding(*each) for each in machine.items()), examine("devices", _devices)])
+    found = [*(Finding(*each) for each in machine.items()), examine("devices", _devices), examine("speed", _speed)]
+    yield Section("machine", found)
     yield Section("data", [examine(DATA, _data), examine("cache", _cache)])
 
 
@@ -70,6 +71,13 @@ def _devices() -> str:
         known = torch.cuda.get_device_properties(number)
         found.append(f"cuda:{number} {known.name}, {known.total_memory / 2**30:.1f} GiB")
     return "; ".join([*found, *(["mps"] if torch.backends.mps.is_available() else [])])
+
+
+def _speed() -> str:
+    from metasearch.encoders.cpu_rates import cpu_rates, fastest
+
+    rates = ", ".join(f"{name} {rate:,.0f}" if rate else f"{name} none" for name, rate in cpu_rates(False).items())
+    return f"GFLOP/s of this CPU: {rates}; --precision auto takes {fastest(False)}"
 
 
 def _data() -> str:

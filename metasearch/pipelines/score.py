@@ -80,11 +80,11 @@ TREC_DEPTH = 1000
 def evaluate_encoder(
     config: EvaluateConfig, benchmark: Benchmark, callback: Callback = SILENT, trec_run: Path | None = None
 ) -> list[Row]:
-    """Return an encoder's scores on a part of a benchmark; in bfloat16 the rows have a `precision`.
+    """Return an encoder's scores on a part of a benchmark; in bfloat16 and int8 the rows have a `precision`.
 
     `trec_run` is a TREC run file to write, with the best 1,000 candidates of each question in the first pool.
     """
-    name, precision, ref = config.encoder.name, config.compute.precision, config.rerank
+    name, ref = config.encoder.name, config.rerank
     encoder = _load_encoder(config, benchmark)
     if isinstance(encoder, Encoder):
         warn_of_unknown(encoder, ((each.language, each.text) for each in texts_of(benchmark.part(config.split))))
@@ -92,7 +92,7 @@ def evaluate_encoder(
     reranker = open_reranker(ref.model, device_of(config.compute.device), trust) if ref.model else None
     retrieval = {"reranker": reranker, "rerank_top": ref.top, **({"depth": TREC_DEPTH} if trec_run else {})}
     scored = Scorer({"encoder": name}, callback).score(
-        name, encoder, benchmark, config.split, config.pools, precision, **retrieval
+        name, encoder, benchmark, config.split, config.pools, **retrieval
     )
     if trec_run:
         assert scored.questions.ranking is not None
@@ -105,9 +105,9 @@ def _load_encoder(config: EvaluateConfig, benchmark: Benchmark) -> Encoder | Onn
     """Return the encoder, or one that runs an exported graph, with the lengths of the task."""
     ref, device, precision = config.encoder, config.compute.device, config.compute.precision
     if ref.name in registry.names("encoders") or not is_exported(Path(ref.name)):
-        return load_encoder(ref, benchmark.task.max_length, identify=True, device=device)
+        return load_encoder(ref, benchmark.task.max_length, identify=True, device=device, precision=precision)
     if device not in ("auto", "cpu"):
         raise ConfigError(f"--device {device}: {ref.name} is an export to ONNX, which runs on the CPU")
-    if precision != "fp32":
+    if precision not in ("auto", "float32"):
         raise ConfigError(f"--precision {precision}: {ref.name} is an export to ONNX, which has its own precision")
     return OnnxEncoder(Path(ref.name), benchmark.task.max_length, ref.prompts)

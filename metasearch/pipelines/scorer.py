@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
 from metasearch.config.roles import Role
-from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, RetrievalData
 from metasearch.encoders.encoder import Encoder
@@ -24,7 +23,6 @@ from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.versions import processor, versions
-from metasearch.training.hardware import warn_if_bf16_is_slow
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +54,6 @@ class Scorer:
         benchmark: Benchmark,
         split: str,
         pools: Sequence[Pool] = RETRIEVAL_POOLS[:1],
-        precision: Precision = "fp32",
         **retrieval: Any,
     ) -> Scored:
         """Return an encoder's scores on a part of a task; `learner` is its name in the rows, such as `zero-shot`.
@@ -64,13 +61,13 @@ class Scorer:
         `retrieval` are `reranker`, `rerank_top` and `depth` of `metasearch.evaluation.evaluate.evaluate`.
         """
         what, data = f"{learner} on {split} of {benchmark.task.name}", benchmark.part(split)
-        rows, questions = self._measure(what, encoder, data, benchmark, pools, precision, **retrieval)
+        rows, questions = self._measure(what, encoder, data, benchmark, pools, **retrieval)
         if reranker := retrieval.get("reranker"):
             about = {"reranker": reranker.name, "rerank_top": retrieval["rerank_top"]}
             rows = [{**row, **about} if row["pool"] == RERANKED else row for row in rows]
         facts = self._row_facts(learner, encoder, benchmark, split, data)
-        if precision != "fp32":
-            facts["precision"] = precision
+        if isinstance(encoder, Encoder) and encoder.precision != "float32":
+            facts["precision"] = encoder.precision
         return Scored([{**facts, **row} for row in rows], questions)
 
     def add(
@@ -122,16 +119,13 @@ class Scorer:
         data: Data,
         benchmark: Benchmark,
         pools: Sequence[Pool],
-        precision: Precision = "fp32",
         vectors: Callable[[], TextEncoder] | None = None,
         **retrieval: Any,
     ) -> Scored:
         log.info("scoring %s: %s", what, data.describe())
-        if precision == "bf16":
-            warn_if_bf16_is_slow(encoder.device)
         with report_progress(encoder, partial(self.callback.on_encode, what)):
             given = vectors() if vectors else encoder
-            results = evaluate(given, data, benchmark.measures, pools, precision, **retrieval)
+            results = evaluate(given, data, benchmark.measures, pools, **retrieval)
         return Scored([{**row, "processor": processor()} for row in results.rows()], results.questions)
 
 

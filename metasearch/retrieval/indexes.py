@@ -9,7 +9,8 @@ from typing import Any
 
 from metasearch.config import registry, yaml
 from metasearch.config.index import IndexSettings, RankingSettings
-from metasearch.config.run import DEFAULT_ENCODER, Device
+from metasearch.config.run import DEFAULT_ENCODER, Device, EncodingPrecision
+from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_reader
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
 from metasearch.retrieval.index.adapters import IN_USE, AdapterFacts, adapters_in, require_adapter
@@ -82,9 +83,10 @@ def index_documents(
         require_writable(vectors)
     kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder)) if state else None
     before = canonical(kind.settings) if kind else {}
-    settings = yaml.check({**before, **(asked or {})}, IndexSettings, "settings of the index")
+    wanted = {key: value for key, value in (asked or {}).items() if (key, value) != ("precision", "auto")}
+    settings = yaml.check({**before, **wanted}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
-    loaded = load_reader(name, device, settings.prompts, trust_remote_code)
+    loaded = load_reader(name, device, settings.prompts, trust_remote_code).choose_precision(settings.precision)
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     known_as = kind.encoder if kind and same else _anywhere(name)
@@ -165,6 +167,7 @@ def open_searcher(
     encoder: str | None = None,
     trust_remote_code: bool = False,
     rerank: str | None = None,
+    precision: EncodingPrecision = "auto",
 ) -> Searcher:
     """Open an index with the encoder that made it.
 
@@ -175,16 +178,19 @@ def open_searcher(
         encoder: new place of the encoder, if it has moved.
         trust_remote_code: run Python code that comes with the encoder or the cross-encoder.
         rerank: local folder or hub name of a cross-encoder, for `search(..., rerank=100)`.
+        precision: what queries are encoded in; `auto` is float32, and int8 for an index in int8 where this machine can.
 
     Raises:
-        ConfigError: the address is wrong, or the extra of the database is not installed.
+        ConfigError: the address is wrong, the extra of the database is not installed, or this machine cannot compute
+            in the precision.
         RunFolderError: the folder is no finished index, or is damaged; or the server cannot be reached.
         EncoderError: the encoder or the cross-encoder cannot be loaded, or the encoder is another one.
     """
     store = open_store(index)
-    settings = yaml.check(dict(store.kind.settings), IndexSettings, f"settings of {store.name}")
+    settings = yaml.check(canonical(store.kind.settings), IndexSettings, f"settings of {store.name}")
     try:
         loaded = load_reader(encoder or store.kind.encoder, device, settings.prompts, trust_remote_code)
+        _choose_precision(loaded, precision, settings.precision, store.name)
     except (EncoderError, ConfigError) as error:
         if encoder is None:
             raise type(error)(
@@ -202,6 +208,20 @@ def open_searcher(
     if store.adapter:
         log.info("%s: queries go through its adapter '%s'", store.name, store.adapter.name)
     return searcher
+
+
+def _choose_precision(encoder: Encoder, asked: EncodingPrecision, stored: EncodingPrecision, index: str) -> None:
+    """Let queries be encoded as asked.
+
+    By default that is float32, which takes no conversion and is close to bfloat16, or int8 for an index in int8 where
+    this machine can.
+    """
+    try:
+        encoder.choose_precision(("int8" if stored == "int8" else "float32") if asked == "auto" else asked)
+    except ConfigError as error:
+        if asked != "auto":
+            raise
+        log.warning("%s: queries are encoded in float32, its passages were in %s: %s", index, stored, error)
 
 
 def _anywhere(name: str) -> str:

@@ -122,8 +122,10 @@ class Kind:
 
 
 def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with canonical language tags: an earlier version stored them as written, and kept all text."""
-    found = {"keep_repeated": True, **settings}
+    """Return settings with canonical language tags. An earlier version stored them as written, kept all
+    text, and encoded in float32.
+    """
+    found = {"keep_repeated": True, "precision": "float32", **settings}
     for name in ("language", "detect"):
         value = found.get(name)
         found[name] = list(map(normalise_tag, value)) if isinstance(value, list | tuple) else value

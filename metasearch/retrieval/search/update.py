@@ -74,6 +74,8 @@ class UpdateResult:
     """Rows that cannot be read, in documents that are new or changed."""
     neutral: tuple[str, ...] = ()
     """Languages of the projection; none without one."""
+    precision: str = "float32"
+    """What the texts were encoded in."""
     copied: CopyResult | None = None
     """What a copy to a database did."""
 
@@ -98,7 +100,7 @@ def update(
     searched, and `root` the folder to which paths of documents are relative (`choose_root`).
     """
     settings, cut = cutting(settings, encoder)
-    stored = settings.model_dump(mode="json")
+    stored = settings.model_dump(mode="json") | {"precision": encoder.precision}
     kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), stored)
     unreadable: dict[str, str] = {}
     documents = sources(paths, settings.names, unreadable)
@@ -141,6 +143,7 @@ def update(
         kept=found.kept,
         skipped_rows=found.rows,
         neutral=neutral,
+        precision=encoder.precision,
     )
 
 
