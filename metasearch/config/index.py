@@ -89,6 +89,8 @@ def _equality(name: Any, value: Any) -> str:
 
 EncodingPrecision = Literal["auto", "float32", "bfloat16", "int8"]
 """What texts are encoded in."""
+Low = Literal["bfloat16", "int8"]
+Chosen = Literal["float32", "bfloat16", "int8"]
 
 PASSAGE_LENGTH = 128
 """Tokens of a passage by default, if the encoder reads so many."""

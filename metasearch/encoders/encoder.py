@@ -6,14 +6,14 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from metasearch.config.index import EncodingPrecision
+from metasearch.config.index import Chosen, EncodingPrecision, Low
 from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.features import Features as Features
@@ -45,10 +45,6 @@ _REMEMBERED = 2**19
 """Texts whose tokens are remembered; half a kilobyte each."""
 _WORTH_IT = 8_000_000
 """Weights of linear layers below which an encoder is fast anyway, and `auto` leaves it in float32."""
-
-
-Low = Literal["bfloat16", "int8"]
-Chosen = Literal["float32", "bfloat16", "int8"]
 
 
 class Embedder(nn.Module):

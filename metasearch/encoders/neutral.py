@@ -25,7 +25,6 @@ from torch import nn
 
 from metasearch.config.projection import LEAST
 from metasearch.config.roles import Role
-from metasearch.encoders.adapted import require_plain
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import ConfigError, DataError, EncoderError
@@ -130,6 +129,8 @@ def append(encoder: Encoder, neutral: Projection) -> None:
 
 def require_none(encoder: Encoder) -> None:
     """Raise `EncoderError` where an encoder has a projection already."""
+    from metasearch.encoders.adapted import require_plain
+
     require_plain(encoder, "neutralise")
     if is_neutral(encoder):
         raise EncoderError(

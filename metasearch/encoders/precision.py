@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AttentionInterface
 
+from metasearch.config.index import Low
 from metasearch.encoders.checks import probe_rows
 from metasearch.encoders.cpu_rates import int8_product, int8_weights
-from metasearch.encoders.encoder import Low
 from metasearch.encoders.features import Output
 from metasearch.encoders.inputs import TransformerInput, input_of
 from metasearch.encoders.packed import packed

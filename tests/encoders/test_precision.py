@@ -96,7 +96,7 @@ def test_what_cannot_be_converted_stays_in_float32_and_a_line_says_so(caplog, mo
 
 def test_a_cpu_without_exact_products_refuses_int8(monkeypatch):
     monkeypatch.setattr(
-        "metasearch.encoders.encoder.cpu_rates", lambda: {"float32": 90.0, "bfloat16": 40.0, "int8": 0.0}
+        "metasearch.encoders.cpu_rates.cpu_rates", lambda: {"float32": 90.0, "bfloat16": 40.0, "int8": 0.0}
     )
     with pytest.raises(ConfigError, match="--precision int8: this CPU"):
         load_encoder("tiny", device="cpu", precision="int8")
