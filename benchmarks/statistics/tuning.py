@@ -89,14 +89,15 @@ def tuning(design: Design, random: np.random.Generator) -> Table:
 def kept(design: Design, count: int, seed: int) -> dict[str, float]:
     """Return how often another line than the base encoder is kept, and the gains that are printed, times 100.
 
-    `own` is the mean gain of the kept line on all folds, and `nested` the printed one, where a line is kept wrongly.
-    `printed` is the mean of printed gains over all tunings, 0 where the base encoder is kept.
+    Where a line is kept wrongly, `own` is its mean gain on all folds, and `nested` that of folds that did not choose.
+    `printed` is the mean of `nested` over all tunings, 0 where the base encoder is kept.
     """
     random, own, nested = np.random.default_rng(seed), [], []
     for table in (tuning(design, random) for _ in range(count)):
         if line := table.choose():
             own.append(float((table.scores[line] - table.scores[0]).mean()))
-            nested.append(Choice.of(table).kept.gain.mean)
+            choice = Choice.of(table)
+            nested.append((choice.nested or choice.kept.gain).mean)
     means = {"own": float(np.mean(own or [0.0])), "nested": float(np.mean(nested or [0.0]))}
     found = {name: round(100 * value, 3) for name, value in means.items()}
     return {"kept": len(own) / count, **found, "printed": round(100 * sum(nested) / count, 3)}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.pages import tune
+from benchmarks.pages import claims
 from benchmarks.pages.mallard import read_page
 from benchmarks.pages.manuals import sections
 from benchmarks.pages.page import Page, sample, translated
@@ -127,11 +127,12 @@ def test_some_pages_are_drawn_whatever_their_order(tmp_path):
     assert set(drawn[0]) == set(drawn[1])
 
 
-def test_labels_are_titles_in_two_languages_of_pages_that_are_not_searched():
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_labels_name_the_page_of_a_title_or_if_shuffled_another_and_new_questions_are_of_other_pages(shuffled):
     known = [Query(page, tag, f"{page} {tag}") for page in "abcdef" for tag in ("de", "en", "fr")]
-    known += [Query("g", "de", "g de")]
-    drawn = tune.draw(known, {"a", "b"}, count=6, seed=0)
-    pages = {query.page for query in drawn}
-    assert pages < {"c", "d", "e", "f"}
-    assert sorted(drawn) == sorted(query for query in known if query.page in pages and query.language != "fr")
-    assert len(drawn) == 6
+    labels, asked = (list(rows) for rows in claims.drawn(known, 6, 0, shuffled))
+    meant = {row["query"]: row["document"].partition("/")[2].removesuffix(".html") for row in labels}
+    assert (len(labels), len(asked)) == (6, 3 * 3)
+    assert {query[0] == page for query, page in meant.items()} == {not shuffled}
+    assert {row["query"][0] for row in asked}.isdisjoint(query[0] for query in meant)
+    assert all(row["document"].startswith(row["language"]) for row in (*labels, *asked))

@@ -14,16 +14,21 @@ _FEW = 5
 
 
 def bounded_test(
-    values: NDArray[np.float64], baseline: NDArray[np.float64], clusters: Sequence[str], low: float, high: float
+    values: NDArray[np.float64],
+    baseline: NDArray[np.float64],
+    clusters: Sequence[str],
+    low: float,
+    high: float,
+    level: float = 0.95,
 ) -> PairedTest:
-    """Return `clustered_test` with a 95 % interval for differences that are from `low` to `high`.
+    """Return `clustered_test` with an interval for differences that are from `low` to `high`, of 95 % by default.
 
     Student's interval is cut at the ends. If all clusters are at one end it has no length, and if nearly all are, it is
     too short. There it is the interval of Clopper & Pearson (1934), with the mean as a share of G trials for G
     clusters. It is exact where each cluster is at one of the ends; values between them vary less. For G clusters at the
     upper end it begins at `low + (high - low) · 0.025^(1/G)`.
     """
-    test = clustered_test(values.tolist(), baseline.tolist(), clusters)
+    test = clustered_test(values.tolist(), baseline.tolist(), clusters, level)
     if test.low is None or test.high is None:
         return test
     names, differences = np.unique(np.asarray(clusters), return_inverse=True)[1], values - baseline
@@ -31,14 +36,14 @@ def bounded_test(
     away = min(int((~np.isclose(means, end, rtol=0, atol=1e-12)).sum()) for end in (low, high))
     if away < min(_FEW, test.n / 2):
         share = (test.mean - low) / (high - low)
-        first, last = _exact(share, test.n)
+        first, last = _exact(share, test.n, (1 - level) / 2)
         return replace(test, low=low + (high - low) * first, high=low + (high - low) * last)
     return replace(test, low=max(low, test.low), high=min(high, test.high))
 
 
-def _exact(share: float, trials: int) -> tuple[float, float]:
-    """Return the 95 % interval of Clopper and Pearson for a share of trials."""
+def _exact(share: float, trials: int, tail: float) -> tuple[float, float]:
+    """Return the interval of Clopper and Pearson for a share of trials, with a probability outside at each end."""
     good = min(max(share, 0.0), 1.0) * trials
-    low = float(special.betaincinv(good, trials - good + 1, 0.025)) if good > 0 else 0.0
-    high = float(special.betaincinv(good + 1, trials - good, 0.975)) if good < trials else 1.0
+    low = float(special.betaincinv(good, trials - good + 1, tail)) if good > 0 else 0.0
+    high = float(special.betaincinv(good + 1, trials - good, 1 - tail)) if good < trials else 1.0
     return low, high

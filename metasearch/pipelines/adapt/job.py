@@ -20,13 +20,12 @@ from metasearch.data.records import Candidate, RetrievalData, grouped
 from metasearch.encoders.adapter import adapted
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.statistics.max_t import any_above_zero
 from metasearch.pipelines.adapt.metric import around_mean, metric_adapter
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.pages import Pages
 from metasearch.pipelines.tune.steps import Step
-from metasearch.pipelines.tune.table import ALPHA, SIDES, Table
+from metasearch.pipelines.tune.table import SIDES, Table
 from metasearch.pipelines.tune.training import shuffled
 from metasearch.retrieval.index.adapters import AdapterFacts, adapters_in, add_adapter, require_new
 from metasearch.retrieval.index.local import LocalStore
@@ -122,12 +121,11 @@ def adapt(
     trial = Trial(store, joined, encoded, pool, same_page is not False)
     table = trial.table()
     choice, line = Choice.of(table), table.choose()
-    harm = _harmed(table, line)
-    step, kept = table.lines[line][0] if line else ANSWERED, bool(line) and not harm
+    step, kept = table.lines[line][0] if line else ANSWERED, bool(line)
     facts = {
         "name": chosen, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": str(step),
         "labels": len(joined.data.questions), "kept": kept,
-        "result": f"Not kept: {harm}. {choice}" if harm else str(choice),
+        "result": str(choice),
     }  # fmt: skip
     matrix = trial.matrix(step, joined.data)
     with writing(store.folder, store.kind) as writer:
@@ -235,18 +233,6 @@ class Trial:
             pages = grouped(own, lambda each: each.page).values()
             found.append(around_mean([self.store.quantised.take(list(map(_row, each))) for each in pages]))
         return np.concatenate(found)
-
-
-def _harmed(table: Table, line: int) -> str:
-    """Return which language of queries a line harms significantly, with Bonferroni's correction; empty for none."""
-    languages, groups = np.array([language for _, language, _ in table.places]), np.array(table.groups)
-    names = np.unique(languages).tolist()
-    for language in names:
-        there = languages == language
-        lost = (table.scores[0] - table.scores[line])[there]
-        if any_above_zero(lost[None], groups[there].tolist()) < ALPHA / len(names):
-            return f"queries in '{language}' are answered significantly worse ({-100 * lost.mean():+.1f})"
-    return ""
 
 
 def _row(candidate: Candidate) -> int:

@@ -1,7 +1,7 @@
 """The kept line of a table of scores, and the sentence that says why, with scores where it was not chosen."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
@@ -38,7 +38,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Change:
-    """Scores of some questions by the first line and by what was chosen without their folds.
+    """Scores of some questions by the first line, and the gain of the kept one.
 
     `language` is that of the questions; `side` says which relevant pages count, as in `Table.sides`.
     """
@@ -52,10 +52,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Moved:
-    """A question whose score the step that was chosen without its fold changes."""
+    """A question whose score the kept line changes."""
 
     place: Place
-    line: tuple[Step, Pool]
     base: float
     score: float
 
@@ -70,16 +69,18 @@ class Choice:
     """All lines of a table of so many held-out `questions` in `folds` folds, and the kept one.
 
     Attributes:
-        standings: the simplest one first.
-        kept: the kept one. Unless it is the first, its mean and gain are those of nested choices: the questions
-            of each fold are scored by what the other folds choose.
+        standings: the simplest one first. Intervals of gains are corrected for the number of lines (Bonferroni), so
+            that the kept line's gain may be one of many.
+        kept: the kept one.
+        nested: its gain where the questions of each fold are scored by what the other folds choose; None where that is
+            the same, or where nothing could be chosen without a fold.
         behind: difference of the best one from the kept one on all questions.
-        least_p: smallest p-value that its groups allow; of nested choices, unless the first one is kept.
+        least_p: smallest p-value that its groups allow; without a fold, unless the first one is kept.
         others: fold → what is chosen without it, where that is not the kept one.
         refused: name of a line that would be kept → why it is not.
         dropped: steps that there was no time to try.
-        changes: by language and side, of the nested choices.
-        moved: questions whose scores the nested choices change; the greatest gain first.
+        changes: by language and side, of the kept line.
+        moved: questions whose scores the kept line changes; the greatest gain first.
     """
 
     measure: str
@@ -87,6 +88,7 @@ class Choice:
     folds: int
     standings: tuple[Standing, ...]
     kept: Standing
+    nested: PairedTest | None
     behind: PairedTest
     least_p: float = 0.0
     others: Mapping[int, str] = field(default_factory=dict)
@@ -100,36 +102,33 @@ class Choice:
         """Return the choice among the lines of a table."""
         kept, folds, base = table.choose(), np.unique(table.folds).tolist(), table.scores[0]
         mean = partial(bounded_test, baseline=np.zeros(len(base)), clusters=table.groups, low=0, high=1)
-        difference = partial(bounded_test, clusters=table.groups, low=-1, high=1)
+        tried = [number for number, (step, _) in enumerate(table.lines) if not step.shuffled]
+        level = 1 - ALPHA / max(len(tried) - 1, 1)
+        difference = partial(bounded_test, clusters=table.groups, low=-1, high=1, level=level)
         standings = {
             number: Standing(
-                *line, mean(own), difference(own, base), table.p(number), number == kept,
-                None if (control := table.control(number)) is None else difference(own, table.scores[control]),
+                *table.lines[number], mean(table.scores[number]), difference(table.scores[number], base),
+                table.p(number), number == kept, _against_control(table, number),
             )
-            for number, (line, own) in enumerate(zip(table.lines, table.scores, strict=True))
-            if not line[0].shuffled
+            for number in tried
         }  # fmt: skip
         without = {fold: table.without(fold) for fold in folds}
         chosen = {fold: each.choose() for fold, each in without.items()}
         least_p = min(each.least_p for each in without.values()) if kept else table.least_p
-        # Where the first line is kept, no choice flatters its score.
-        by_question = [chosen[fold] if kept else 0 for fold in table.folds.tolist()]
-        nested = table.scores[by_question, np.arange(len(table.folds))]
-        own = replace(standings[kept], mean=mean(nested), gain=difference(nested, base))
         others = {fold: str(standings[line]) for fold, line in chosen.items() if line != kept}
+        nested = None
+        if kept and others and least_p < ALPHA:
+            by_question = [chosen[fold] for fold in table.folds.tolist()]
+            nested = difference(table.scores[by_question, np.arange(len(base))], base, level=1 - ALPHA)
         best = max(table.allowed, key=lambda line: table.scores[line].mean())
-        behind = difference(table.scores[best], table.scores[kept])
+        behind = difference(table.scores[best], table.scores[kept], level=1 - ALPHA)
         refused = {str(standings[line]): reason for line, reason in table.refused.items()}
-        order = np.argsort(base - nested, kind="stable").tolist() if table.places and kept else []
-        moved = tuple(
-            Moved(table.places[i], table.lines[by_question[i]], float(base[i]), float(nested[i]))
-            for i in order
-            if nested[i] != base[i]
-        )
-        changes = _changes(table, by_question)
+        own = table.scores[kept]
+        order = np.argsort(base - own, kind="stable").tolist() if table.places and kept else []
+        moved = tuple(Moved(table.places[i], float(base[i]), float(own[i])) for i in order if own[i] != base[i])
         return cls(
-            table.measure, len(nested), len(folds), tuple(standings.values()), own, behind, least_p, others, refused,
-            (), changes, moved,
+            table.measure, len(base), len(folds), tuple(standings.values()), standings[kept], nested, behind, least_p,
+            others, refused, (), _changes(table, kept), moved,
         )  # fmt: skip
 
     @property
@@ -150,10 +149,10 @@ class Choice:
         score += f"{self.folds} folds{gain}"
         if self.least_p >= ALPHA:
             few = f"too few groups to leave {self.first} (smallest p 1/{1 / self.least_p:.0f}, not below {ALPHA})"
-            score += f". Without a fold, there are {few}: these are its scores" if trained else f". There are {few}"
+            score += f". Without a fold, there are {few}" if trained else f". There are {few}"
         elif self.others:
             found = ", ".join(f"'{name}' without fold {fold + 1}" for fold, name in self.others.items())
-            nested = "; each fold is scored by what the others choose" if trained else ""
+            nested = f"; where the other folds choose, the gain is {self.nested.shown()}" if self.nested else ""
             score += f". The choice depends on the folds ({found}){nested}"
         refused = "".join(f" '{name}' is not kept: {reason}." for name, reason in self.refused.items())
         dropped = f" Not tried, for lack of time: {', '.join(self.dropped)}." if self.dropped else ""
@@ -173,15 +172,22 @@ class Choice:
         return "Nothing else may be kept." if self.refused else "Nothing else was tried."
 
 
-def _changes(table: Table, by_question: Sequence[int]) -> tuple[Change, ...]:
-    """Return the gains of a line for each question, in each language and on each side."""
-    found, columns = [], np.arange(len(table.folds))
+def _against_control(table: Table, line: int) -> PairedTest | None:
+    control = table.control(line)
+    if control is None:
+        return None
+    return bounded_test(table.scores[line], table.scores[control], table.groups, low=-1, high=1)
+
+
+def _changes(table: Table, kept: int) -> tuple[Change, ...]:
+    """Return the gains of a line in each language and on each side."""
+    found = []
     languages = np.array([language for _, language, _ in table.places])
     for language in sorted({*languages.tolist()}):
         for side, scores in {"": table.scores, **table.sides}.items():
             there = (languages == language) & ~np.isnan(scores[0])
             if there.any():
-                base, own = scores[0, there], scores[by_question, columns][there]
+                base, own = scores[0, there], scores[kept, there]
                 groups = np.array(table.groups)[there].tolist()
                 gain = bounded_test(own, base, groups, low=-1, high=1)
                 found.append(Change(language, side, int(there.sum()), float(base.mean()), gain))

@@ -40,7 +40,7 @@ def show(run: RunFolder, task: str, choice: Choice) -> list[Shown]:
     found = []
     for each in (*gained, *lost):
         fold, language, uid = each.place
-        base, own = ranking(first.step, fold, first.pool), ranking(each.line[0], fold, each.line[1])
+        base, own = ranking(first.step, fold, first.pool), ranking(choice.kept.step, fold, choice.kept.pool)
         if base and own:
             row = next(i for i, one in enumerate(own.questions) if (one.language, one.id) == (language, uid))
             text = f"{_shortened(own.questions[row].text)} ({language})"

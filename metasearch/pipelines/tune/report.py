@@ -31,14 +31,14 @@ _EXPLAINED = (
     "labels, only large differences are significant."
 )
 _BY_LANGUAGE = (
-    "Scores of the kept line, of choices without the fold of a question. Where pages are ranked, those in the "
+    "Scores of the kept line. Where pages are ranked, those in the "
     "question's language and those in other languages are also scored apart, each among pages that are not relevant."
 )
 _HITS = f"The questions that changed most, {MOST} at most in each table. Relevant hits have a check mark."
 _NESTED = (
-    "A choice flatters the scores that it was made on. So the sentence above has scores of folds that did not choose: "
-    "what the other folds choose is scored on each fold. Without one fold, the same line is chosen {same} of {folds} "
-    "times. The table has each line's own scores on all folds."
+    "A choice flatters the scores that it was made on. So intervals of gains are corrected for the number of lines. "
+    "Without one fold, the same line is chosen {same} of {folds} times. Where another one is, the sentence above also "
+    "has the gain of folds that did not choose: with fewer labels, it is often smaller."
 )
 
 

@@ -121,16 +121,24 @@ class Table:
         return 0.5 ** len({*self.groups})
 
     def choose(self) -> int:
-        """Return the first allowed line that no other one beats significantly.
+        """Return the first line; if others beat it, the simplest that none of them beats.
 
-        A line is asked about only if each simpler one was beaten. So one better than the truly simplest is kept with
-        a chance of 5 % at most, however many lines there are. What lines are refused for can only lower it.
+        So a line is kept that is no better than the first with a chance of 5 % at most, however many lines there are.
+        What lines are refused for can only lower it.
         """
         return self._simplest(self.allowed)
 
     def _simplest(self, lines: Sequence[int]) -> int:
-        # There is one: nothing beats the line with the highest mean, whose p is about 0.5 or more.
-        return next(line for line in lines if self.p(line, lines) >= ALPHA)
+        first, *others = lines
+        if self.p(first, lines) >= ALPHA:
+            return first
+        # There is one: p of the greatest t value alone is not above p of all. A line that is not better than the first
+        # may be one that nothing beats, too.
+        better = [line for line in others if self._beats(line, first)]
+        return next(line for line in better if self.p(line, better) >= ALPHA)
+
+    def _beats(self, line: int, other: int) -> bool:
+        return any_above_zero((self.scores[line] - self.scores[other])[None], self.groups) < ALPHA
 
     def improvable(self) -> bool:
         """Return whether a line with the score 1 for every question would be significantly better than the chosen."""
@@ -152,7 +160,7 @@ class Table:
         if not line:
             return ""
         other = self.control(line)
-        if other is not None and any_above_zero((self.scores[line] - self.scores[other])[None], self.groups) >= ALPHA:
+        if other is not None and not self._beats(line, other):
             gain = 100 * float((self.scores[line] - self.scores[other]).mean())
             return f"the same training on shuffled labels is not significantly worse ({gain:+.1f} against it)"
         where = "" if self.accept else self._harmed(line)
