@@ -12,9 +12,11 @@ from metasearch.pipelines.tune import training
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import Labels
 from metasearch.pipelines.tune.steps import Step
-from metasearch.pipelines.tune.table import Table
+from metasearch.pipelines.tune.table import Table, results_path
 from metasearch.pipelines.tune.training import prepare, shuffled
 from metasearch.pipelines.tune.workshop import Workshop
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.per_query_results import load
 
 BASE, TUNED = Step(), Step("fine-tune")
 GROUPS = 12
@@ -55,6 +57,30 @@ def test_a_gain_that_shuffled_labels_bring_too_is_not_kept():
     assert (kept.kept.step, kept.refused) == (TUNED, {})
     assert kept.standings[1].control.mean == pytest.approx(0.2 + TINY.mean())
     assert [each.step for each in kept.standings] == [BASE, TUNED]  # a control is not one to choose
+
+
+@pytest.mark.parametrize(("control", "kept"), [(0.0, BASE), (0.3, Step(projected=True))])
+def test_no_step_is_kept_on_labels_that_the_encoder_answers_no_better_than_shuffled_ones(control, kept):
+    """The projection adds 0.1 to each group. The base encoder has 0.3, and as much less with shuffled labels."""
+    base = np.full(GROUPS, 0.3)
+    own = table(base, base + 0.1 + TINY, base - control + TURNS)
+    lines = tuple((step, "multilingual") for step in (BASE, Step(projected=True), BASE.control))
+    found = Choice.of(replace(own, lines=lines))
+    assert found.kept.step == kept
+    said = "'projection' is not kept: without training, these labels are answered no better than shuffled ones."
+    assert (said in str(found)) == (kept == BASE)
+
+
+@pytest.mark.slow
+def test_the_control_of_a_step_without_training_asks_for_the_answers_of_other_questions(tmp_path):
+    ms.tune(rows(), tmp_path / "out", encoder="tiny", folds=3)
+    run, meant = RunFolder(tmp_path / "out"), []
+    for step in (BASE, BASE.control):
+        ranking = load(results_path(run, "labels", step, 0))[0].ranking
+        right = np.split(ranking.relevant, ranking.offsets[1:-1])
+        meant.append([{ranking.candidates[i].text for i in own} for own in right])
+    assert len(meant[0]) == 2 * GROUPS / 3
+    assert all(own.isdisjoint(other) and len(own) == len(other) for own, other in zip(*meant, strict=True))
 
 
 def test_only_steps_that_would_be_kept_need_a_control():

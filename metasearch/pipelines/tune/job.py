@@ -238,8 +238,16 @@ class TuneRun(Run[TuneConfig]):
                 self._score(step, steps.index(step), benchmark, callback)
 
     def _score_controls(self, steps: Sequence[Step], benchmarks: Sequence[Benchmark], callback: Callback) -> Table:
-        """Score the controls of trained steps that would be kept, on the folds of the table, and return the table."""
+        """Score the controls of the first step and of trained ones that would be kept, and return the table."""
         table = Table.read(self.files, self.config.accept)
+        for fold in np.unique(table.folds).tolist():
+            self._score(steps[0].control, len(steps), benchmarks[fold], callback)
+        table = Table.read(self.files, self.config.accept)
+        if not table.meaningful:
+            self._note(
+                f"The labels may be wrong, or unknown to the encoder: without training, they are answered no better "
+                f"than shuffled ones ({100 * float(table.scores[0].mean()):.1f})."
+            )
         while waiting := table.uncontrolled():
             for step, fold in product(waiting, np.unique(table.folds).tolist()):
                 self._score(step.control, len(steps) + steps.index(step), benchmarks[fold], callback)

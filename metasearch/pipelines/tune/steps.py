@@ -17,7 +17,8 @@ _NAME = re.compile(r"(alignment(?: \+ |$))?(projection(?: \+ |$))?(?:learner )?(
 class Step:
     """A way to make an encoder: align it on translations, project language bias out, train with a learner on labels.
 
-    `shuffled` trains on the answers of other questions: a control, from which nothing can be learned about labels.
+    `shuffled` is a control: it trains on the answers of other questions, from which nothing can be learned about
+    labels, or is scored on them where nothing is trained.
     """
 
     learner: str = ""
@@ -27,7 +28,7 @@ class Step:
 
     @property
     def control(self) -> "Step":
-        """The same training on shuffled labels."""
+        """The same step with shuffled labels."""
         return replace(self, shuffled=True)
 
     def __str__(self) -> str:

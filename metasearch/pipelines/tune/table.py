@@ -140,12 +140,21 @@ class Table:
     def _beats(self, line: int, other: int) -> bool:
         return any_above_zero((self.scores[line] - self.scores[other])[None], self.groups) < ALPHA
 
+    @property
+    def meaningful(self) -> bool:
+        """Whether the first line answers the labels significantly better than shuffled ones; True if unknown."""
+        other = self.control(0)
+        return other is None or self.least_p >= ALPHA or self._beats(0, other)
+
     def improvable(self) -> bool:
         """Return whether a line with the score 1 for every question would be significantly better than the chosen."""
         return any_above_zero(1 - self.scores[self.choose()][None], self.groups) < ALPHA
 
     def control(self, line: int) -> int | None:
-        """Return the line of the same training on shuffled labels, ranked in the same way; None if there is none."""
+        """Return the line of the same step and ranking with shuffled labels; None if there is none.
+
+        A trained one was trained on them; others are asked for the answers of other labels.
+        """
         step, pool = self.lines[line]
         wanted = (step.control, pool)
         return self.lines.index(wanted) if wanted in self.lines else None
@@ -153,12 +162,14 @@ class Table:
     def uncontrolled(self) -> list[Step]:
         """Return the trained steps that are chosen, with all folds or without one, and have no control yet."""
         tables = [self, *(self.without(fold) for fold in np.unique(self.folds).tolist())]
-        chosen = [line for each in tables if (line := each.choose()) and self.lines[line][0].learner]
+        chosen = [line for each in tables if self.lines[line := each.choose()][0].learner]
         return list(dict.fromkeys(self.lines[line][0] for line in chosen if self.control(line) is None))
 
     def _reason_against(self, line: int) -> str:
         if not line:
             return ""
+        if not self.lines[line][0].learner and not self.meaningful:
+            return "without training, these labels are answered no better than shuffled ones"
         other = self.control(line)
         if other is not None and not self._beats(line, other):
             gain = 100 * float((self.scores[line] - self.scores[other]).mean())

@@ -60,22 +60,22 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     return trained, fit_sizes(trained, recipe.model_copy(update={"budget": budget}), most)
 
 
-def shuffled(train: RetrievalData, seed: int) -> RetrievalData:
-    """Return training data in which each group of questions has the answers of another group.
+def shuffled(data: RetrievalData, seed: int) -> RetrievalData:
+    """Return data in which each group of questions has the answers of another group.
 
     Groups are shifted along a random circle, so that none keeps its own; a page and its translations are one group.
     Questions of a larger group share the answers of a smaller one in turn.
     """
-    ids = {group: tuple(dict.fromkeys(q.id for q in own)) for group, own in grouped(train.questions, _group).items()}
+    ids = {group: tuple(dict.fromkeys(q.id for q in own)) for group, own in grouped(data.questions, _group).items()}
     circle = [list(ids)[i] for i in stream(seed, "shuffled labels").permutation(len(ids))]
     takes: dict[str, list[str]] = {}
     for group, other in zip(circle, (*circle[1:], *circle[:1]), strict=True):
         for i, uid in enumerate(ids[group]):
             takes.setdefault(ids[other][i % len(ids[other])], []).append(uid)
-    answers = ([new for uid in each.answers for new in takes.get(uid, ())] for each in train.candidates)
-    candidates = (replace(each, answers=tuple(own)) for each, own in zip(train.candidates, answers, strict=True))
-    grades = {(new, name): grade for (uid, name), grade in train.grades.items() for new in takes.get(uid, ())}
-    return replace(train, candidates=tuple(candidates), grades=grades)
+    answers = ([new for uid in each.answers for new in takes.get(uid, ())] for each in data.candidates)
+    candidates = (replace(each, answers=tuple(own)) for each, own in zip(data.candidates, answers, strict=True))
+    grades = {(new, name): grade for (uid, name), grade in data.grades.items() for new in takes.get(uid, ())}
+    return replace(data, candidates=tuple(candidates), grades=grades)
 
 
 def _group(question: Question) -> str:

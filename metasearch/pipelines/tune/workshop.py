@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 from metasearch.config.measure import Pool
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import ProjectedEncoder, append
@@ -21,7 +22,7 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.neutral import train_projection
 from metasearch.pipelines.tune.labels import Labels
 from metasearch.pipelines.tune.steps import Step
-from metasearch.pipelines.tune.training import prepare
+from metasearch.pipelines.tune.training import prepare, shuffled
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.signals import interrupted
 
@@ -64,7 +65,10 @@ class Workshop:
             encoder: TextEncoder = CachedEncoder(self.make(step, benchmark, callback))
         else:
             encoder = self._projected(benchmark, callback) if step.projected else self.vectors
-        return {pool: evaluate(encoder, benchmark.split.test, benchmark.measures, [pool]) for pool in ranked}
+        test = cast(RetrievalData, benchmark.split.test)
+        if step.shuffled and not step.learner:
+            test = shuffled(test, benchmark.fold)
+        return {pool: evaluate(encoder, test, benchmark.measures, [pool]) for pool in ranked}
 
     def make(self, step: Step, benchmark: Benchmark, callback: Callback) -> Encoder:
         """Return a new encoder, made from the training split of a benchmark.
