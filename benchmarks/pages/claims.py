@@ -10,7 +10,7 @@ ranking; the tables of scores are kept in the output folder, `NAME.pickle`, to c
 
 import pickle
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -45,6 +45,7 @@ from metasearch.pipelines.tune.steps import Step, list_steps
 from metasearch.pipelines.tune.table import Table, split_rankings
 from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback
+from metasearch.runs.markdown import markdown
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.training.hardware import used
 
@@ -115,6 +116,7 @@ def main(
             for count in map(int, counts.split(",")):
                 facts: Row = {"set": name, "count": count, "draw": draw, "shuffled": shuffled, "untrained": untrained}
                 measure(pages, encoder, {**facts, "encoder": Path(encoder).name}, output)
+    click.echo(table(read_rows(ROWS)))
 
 
 def share(untrained: bool) -> None:
@@ -149,7 +151,9 @@ def measure(pages: Path, encoder: str, facts: Row, output: Path) -> None:
     run.asked = load_labels(list(asked), named=True)
     run.execute(silent)
     folder.with_suffix(".pickle").write_bytes(pickle.dumps((facts, run.table, run.fresh)))
-    append_rows(output / "claims.jsonl", [{**facts, **figures(run.chosen, run.fresh), **provenance()}])
+    row = {**facts, **figures(run.chosen, run.fresh), **provenance()}
+    append_rows(output / "claims.jsonl", [row])
+    append_rows(ROWS, [row])
 
 
 def drawn(queries: list[Query], count: int, draw: int, shuffled: bool) -> tuple[Iterator[Row], Iterator[Row]]:
@@ -182,6 +186,7 @@ def figures(choice: Choice, fresh: Table) -> Row:
 
     languages = np.array([language for _, language, _ in fresh.places])
     return {
+        "first": str(choice.standings[0]),
         "kept": str(choice.kept),
         "claim": _shown(choice.kept.gain),
         "new": _shown(gain(line)),
@@ -190,6 +195,34 @@ def figures(choice: Choice, fresh: Table) -> Row:
         "languages": {tag: _shown(gain(line, languages == tag)) for tag in sorted({*languages.tolist()})},
         "refused": dict(choice.refused),
     }
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return how many tunings keep the search without labels, and how well claims hold for new questions."""
+    lines = []
+    for (name, count, shuffled), own in _grouped(rows).items():
+        held = sum(_within(row) for row in own)
+        behind = np.mean([max(gain for gain, *_ in row["steps"].values()) - row["new"][0] for row in own])
+        harmed = sum(any(high is not None and high < 0 for _, _, high in row["languages"].values()) for row in own)
+        gain = np.mean([row["new"][0] for row in own])
+        kept = sum(row["kept"] == row["first"] for row in own)
+        cells = (f"{kept} of {len(own)}", f"{held} of {len(own)}", f"{gain:+.1f}", f"{behind:.1f}", f"{harmed}")
+        lines.append([name, str(count), "shuffled" if shuffled else "right", *cells])
+    head = ["pages", "labels", "", "kept the search without labels", "claim holds", "gain on new questions"]
+    return markdown([*head, "behind the best step", "tunings that harm a language"], lines)
+
+
+def _grouped(rows: Sequence[Row]) -> dict[tuple[str, int, bool], list[Row]]:
+    found: dict[tuple[str, int, bool], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row["set"], row["shuffled"], row["count"], row["draw"])):
+        found.setdefault((row["set"], row["count"], row["shuffled"]), []).append(row)
+    return found
+
+
+def _within(row: Row) -> bool:
+    """Return whether the gain on new questions is in the interval of the claim."""
+    mean, low, high = row["claim"]
+    return bool(mean == row["new"][0] if low is None else low <= row["new"][0] <= high)
 
 
 def _shown(test: PairedTest) -> list[float | None]:
