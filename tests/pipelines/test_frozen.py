@@ -61,7 +61,9 @@ def test_texts_are_encoded_once_and_runs_of_a_study_share_their_vectors(tmp_path
 def test_an_encoder_that_has_an_adapter_keeps_it_and_learns_on(tmp_path):
     first = trained()
     first.save(tmp_path / "model")
-    again = with_adapter(load_encoder(str(tmp_path / "model"), device="cpu"), MATRIX, [small("trans").data])
+    opened = load_encoder(str(tmp_path / "model"), identify=True, device="cpu")
+    again = with_adapter(opened, MATRIX, [small("trans").data])
+    assert again.origin == opened.fingerprint
     torch.testing.assert_close(again.adapter.delta, first.adapter.delta, rtol=0, atol=1e-6)
     assert with_adapter(tiny(), None, [small("trans").data]).fingerprint == tiny().fingerprint
     with pytest.raises(ConfigError, match=r"adapter\.form=low-rank: encoder .* has an adapter: a matrix"):
