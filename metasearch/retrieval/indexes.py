@@ -190,13 +190,13 @@ def open_searcher(
     settings = yaml.check(canonical(store.kind.settings), IndexSettings, f"settings of {store.name}")
     try:
         loaded = load_reader(encoder or store.kind.encoder, device, settings.prompts, trust_remote_code)
-        _choose_precision(loaded, precision, settings.precision, store.name)
     except (EncoderError, ConfigError) as error:
         if encoder is None:
             raise type(error)(
                 f"{store.name}: the encoder that made it: {error}; pass its path with --encoder"
             ) from None
         raise
+    _choose_precision(loaded, precision, settings.precision, store.name)
     reranker = None
     if rerank:
         from metasearch.encoders.cross_encoder import open_reranker
