@@ -102,7 +102,7 @@ def test_a_cpu_without_exact_products_refuses_int8(monkeypatch, tmp_path):
         load_encoder("tiny", device="cpu", precision="int8")
     (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
     index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", device="cpu")
-    with pytest.raises(ConfigError, match="^--precision int8: this CPU"):  # another encoder would not help
+    with pytest.raises(ConfigError, match=r"^--precision int8: this CPU"):  # another encoder would not help
         open_searcher(tmp_path / "index", "cpu", precision="int8")
 
 
