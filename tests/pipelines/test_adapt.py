@@ -89,6 +89,9 @@ def test_an_adapter_of_other_vectors_is_not_used_and_said_so(stored, caplog):
         writer.change({"adapters": [{**facts, "vectors": "of another index"}]})
     assert in_use(stored) is None
     assert "adapter 'clicks' is not used" in caplog.text
+    caplog.clear()
+    use_adapter(stored, "clicks")
+    assert "adapter 'clicks' is not used" in caplog.text
 
 
 def die_before_the_end(folder):
