@@ -216,7 +216,10 @@ def test_what_is_said_of_an_encoder_is_said_whenever_it_is_opened(tmp_path, capl
             assert isinstance(load_reader(str(folder)), StoredEncoder)
         said.append(caplog.messages)
     assert said[0] == said[1]
-    assert "no text is read with its prompts 'other'" in said[0][0]
+    assert f"{folder}: no text is read with its prompts 'other'" in said[0][0]
+    caplog.clear()
+    load_reader(str(folder.rename(tmp_path / "moved")))
+    assert f"{tmp_path / 'moved'}: no text is read" in caplog.messages[0]
 
 
 @pytest.mark.parametrize("damage", ["", "{}", "[1]"])
