@@ -4,10 +4,9 @@ An adapter maps the unit vector q of a query to normalise(A q), and is the ident
 index need not be encoded again, and few labels move little. `matrix`: A = I + Δ (a linear adapter as in Llamaindex,
 2023, after Houlsby et al. 2019). `low-rank`: A = I + U V (Hu et al. 2021, "LoRA"). `rotation`: A is orthogonal, the
 Cayley transform (I − S)⁻¹ (I + S) of a skew-symmetric S (Cayley 1846; Qiu et al. 2023, "Controlling Text-to-Image
-Diffusion by Orthogonal Finetuning"). `scale`: A is diagonal, with factors of each dimension for every language of
-queries.
+Diffusion by Orthogonal Finetuning"). `scale`: A is diagonal.
 
-Notation used for tensor shapes: n queries, D dimensions, R rank, L languages.
+Notation used for tensor shapes: n queries, D dimensions, R rank.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,21 +37,11 @@ class QueryAdapter(nn.Module):
         self.dimension = dimension
 
     def matrix(self) -> Tensor:
-        """Return A, `(D, D)`, of a query in a language without factors of its own."""
+        """Return A, `(D, D)`."""
         raise NotImplementedError
 
-    def penalty(self) -> Tensor:
-        """Return the squared distance ‖A − I‖² from the identity, for decay to it."""
-        matrix = self.matrix()
-        return (matrix - torch.eye(self.dimension).to(matrix)).square().sum()
-
-    def forward(self, queries: Tensor, languages: Tensor | None = None) -> Tensor:
-        """Return adapted unit vectors of queries, `(n, D)`.
-
-        Args:
-            queries: unit vectors, `(n, D)`.
-            languages: numbers of their languages, `(n,)`; -1 or None where unknown. Only `scale` reads them.
-        """
+    def forward(self, queries: Tensor) -> Tensor:
+        """Return adapted unit vectors `(n, D)` of the unit vectors of queries."""
         return F.normalize(queries @ self.matrix().T, dim=1)
 
 
@@ -99,32 +88,23 @@ class RotationAdapter(QueryAdapter):
 
 
 class ScaleAdapter(QueryAdapter):
-    """A = diag(1 + s + s_l): factors s `(D,)` of all queries, and s_l of queries in language l, `(L, D)`."""
+    """A = diag(1 + s)."""
 
-    def __init__(self, dimension: int, languages: int = 0) -> None:
+    def __init__(self, dimension: int) -> None:
         super().__init__(dimension)
-        self.shared = nn.Parameter(torch.zeros(dimension))
-        self.own = nn.Parameter(torch.zeros(languages, dimension))
+        self.factors = nn.Parameter(torch.zeros(dimension))
 
     def matrix(self) -> Tensor:
-        """Return A without factors of a language, `(D, D)`."""
-        return torch.diag(1 + self.shared)
+        """Return A, `(D, D)`."""
+        return torch.diag(1 + self.factors)
 
-    def penalty(self) -> Tensor:
-        """Return ‖s‖² + Σ_l ‖s_l‖²."""
-        return self.shared.square().sum() + self.own.square().sum()
-
-    def forward(self, queries: Tensor, languages: Tensor | None = None) -> Tensor:
-        """Return adapted unit vectors of queries, `(n, D)`."""
-        factors = (1 + self.shared).expand_as(queries)
-        if languages is not None and len(self.own):
-            known = (languages >= 0)[:, None].to(queries)
-            factors = factors + known * self.own[languages.clamp(min=0)]
-        return F.normalize(queries * factors, dim=1)
+    def forward(self, queries: Tensor) -> Tensor:
+        """Return adapted unit vectors `(n, D)`, without the matrix."""
+        return F.normalize(queries * (1 + self.factors), dim=1)
 
 
 @dataclass(frozen=True, eq=False)
-class AdaptedEncoder:
+class MappedEncoder:
     """Embeddings of an encoder; questions go through the matrix of an adapter, `(D, D)`."""
 
     before: TextEncoder
@@ -148,14 +128,13 @@ def adapted(queries: NDArray[np.float32], matrix: NDArray[np.float32]) -> NDArra
     return np.asarray(mapped / np.where(lengths > 0, lengths, 1.0), np.float32)
 
 
-def build_adapter(form: str, dimension: int, rank: int = RANK, languages: int = 0) -> QueryAdapter:
+def build_adapter(form: str, dimension: int, rank: int = RANK) -> QueryAdapter:
     """Return a new adapter, which is the identity.
 
     Args:
         form: one of `Form`.
         dimension: D of the vectors.
         rank: of `low-rank`.
-        languages: how many languages have factors of their own in `scale`.
 
     Raises:
         ConfigError: there is no such form, or the rank is out of range.
@@ -168,7 +147,7 @@ def build_adapter(form: str, dimension: int, rank: int = RANK, languages: int = 
         "matrix": MatrixAdapter,
         "low-rank": partial(LowRankAdapter, rank=rank),
         "rotation": RotationAdapter,
-        "scale": partial(ScaleAdapter, languages=languages),
+        "scale": ScaleAdapter,
     }
     if form not in forms:
         known: Sequence[str] = get_args(Form)

@@ -23,6 +23,7 @@ ROWS, INPUTS, OUTPUTS = 256, 384, 1536
 """The product that is timed: tokens by the first layer of a feed-forward block of multilingual-e5-small."""
 FASTER = 1.2
 """bfloat16 must be so many times as fast as float32 to be taken; its other costs are the same."""
+_KINDS = "float32", "bfloat16", "int8"
 _SLOW = 0.01
 """Seconds for a product of a few rows above which a kind is only emulated, and not timed further."""
 
@@ -43,8 +44,9 @@ def cpu_rates(keep: bool = True) -> Rates:
         log.debug("%s", error)
         return measure()
     try:
-        return {name: float(rate) for name, rate in json.loads(path.read_text(encoding="ascii")).items()}
-    except (OSError, ValueError, AttributeError):
+        known = json.loads(path.read_text(encoding="ascii"))
+        return {name: float(known[name]) for name in _KINDS}
+    except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is damaged
         found = measure()
     if keep:
         try:

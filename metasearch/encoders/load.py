@@ -79,6 +79,8 @@ def load_reader(
 def _folder(name: str) -> Path | None:
     """Return the folder of a checkpoint; None of one that is not in a folder."""
     if name not in registry.names("encoders"):
-        return Path(name) if Path(name).is_dir() else None
+        # Of another folder every file would be read before it is refused.
+        found = any((Path(name) / file).is_file() for file in ("modules.json", "config.json"))
+        return Path(name) if found else None
     find = getattr(registry.load("encoders", name), "folder", None)
     return find() if find else None

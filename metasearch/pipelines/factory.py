@@ -44,7 +44,14 @@ def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Devic
     languages = frozenset(known if asked == (WHOLE_TASK,) else (spelling_of(tag, known) for tag in asked))
     for language in sorted(languages):
         require_known("language to trim to", language, sorted(known))
-    encoder = load_encoder(config, benchmark.task.max_length, identify=True, device=device, seed=seed)
+    encoder = load_encoder(
+        config,
+        benchmark.task.max_length,
+        identify=True,
+        plain_for="trim" if languages else "",
+        device=device,
+        seed=seed,
+    )
     if not languages:
         return encoder
     before, origin, seeded = encoder.parameter_count, encoder.origin, encoder.seeded

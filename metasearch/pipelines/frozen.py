@@ -18,6 +18,7 @@ from metasearch.encoders.protocols import CachedEncoder, report_progress
 from metasearch.errors import ConfigError
 from metasearch.io import cached, sha256_of_bytes
 from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.versions import versions
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,9 @@ def with_adapter(
     else:
         return encoder
     pairs = isinstance(parts[0], SimilarityData)
-    return AdaptedEncoder(base, adapter, pairs, encode_once(base, parts, place, callback))
+    made = AdaptedEncoder(base, adapter, pairs, encode_once(base, parts, place, callback))
+    made.origin = encoder.origin  # of the checkpoint, which an adapter may belong to
+    return made
 
 
 def encode_once(
@@ -65,7 +68,8 @@ def encode_once(
 def _vectors(encoder: Encoder, texts: list[str], role: Role, place: Path | None) -> "np.typing.NDArray[np.float32]":
     if place is None:
         return encoder.encode(texts, role)
-    about = [encoder.fingerprint, role, encoder.limit(role), texts]
+    # On a GPU, or with another release of torch, the last bits differ.
+    about = [encoder.fingerprint, role, encoder.limit(role), texts, encoder.device.type, versions()]
     key = sha256_of_bytes(json.dumps(about).encode())[:16]
     file = "vectors.npy"
     folder = cached(key, lambda new: np.save(new / file, encoder.encode(texts, role)), place)

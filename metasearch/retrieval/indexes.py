@@ -13,7 +13,7 @@ from metasearch.config.run import DEFAULT_ENCODER, Device, EncodingPrecision
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_reader
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
-from metasearch.retrieval.index.adapters import IN_USE, AdapterFacts, adapters_in, require_adapter
+from metasearch.retrieval.index.adapters import IN_USE, AdapterFacts, adapters_in, read_adapter, require_adapter
 from metasearch.retrieval.index.base import Kind, canonical
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
@@ -153,6 +153,7 @@ def use_adapter(folder: Path, name: str | None) -> None:
         require_adapter(state, name, folder)
     with writing(folder, Kind(**state["kind"])) as store:
         store.change({IN_USE: name or ""})
+        read_adapter(store)  # warns of one that was learned on other vectors
 
 
 def _ranking(state: Mapping[str, Any], asked: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -190,13 +191,13 @@ def open_searcher(
     settings = yaml.check(canonical(store.kind.settings), IndexSettings, f"settings of {store.name}")
     try:
         loaded = load_reader(encoder or store.kind.encoder, device, settings.prompts, trust_remote_code)
-        _choose_precision(loaded, precision, settings.precision, store.name)
     except (EncoderError, ConfigError) as error:
         if encoder is None:
             raise type(error)(
                 f"{store.name}: the encoder that made it: {error}; pass its path with --encoder"
             ) from None
         raise
+    _choose_precision(loaded, precision, settings.precision, store.name)
     reranker = None
     if rerank:
         from metasearch.encoders.cross_encoder import open_reranker

@@ -10,6 +10,8 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from helpers.backbones import TEXTS, make
 from helpers.small import Drawn, adapted_encoder
 from metasearch.config.compress import CompressSettings
+from metasearch.config.run import EncoderConfig
+from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.adapted import AdaptedEncoder, encoder_of
 from metasearch.encoders.adapter import build_adapter
 from metasearch.encoders.encoder import Encoder
@@ -17,6 +19,7 @@ from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import require_none
 from metasearch.errors import EncoderError
 from metasearch.pipelines.compress import compress
+from metasearch.pipelines.factory import load_task_encoder
 
 ROLES = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 
@@ -66,6 +69,9 @@ def test_what_would_lose_the_adapter_refuses_it(tmp_path):
         load_encoder(str(tmp_path / "model"), plain_for="merge")
     with pytest.raises(EncoderError, match="which compress does not support"):
         compress(encoder, CompressSettings(layers=1), None)
+    trimmed = EncoderConfig(name=str(tmp_path / "model"), trim=("task",))
+    with pytest.raises(EncoderError, match="which trim does not support"):
+        load_task_encoder(trimmed, load_benchmark("demo"), "cpu")
     with pytest.raises(EncoderError, match="which neutralise does not support"):
         require_none(encoder)
     with pytest.raises(EncoderError, match="its only output is sentence, not states"):

@@ -94,12 +94,16 @@ def test_what_cannot_be_converted_stays_in_float32_and_a_line_says_so(caplog, mo
     assert load_encoder("tiny", device="cpu", precision="auto").precision == "float32"  # which is fast anyway
 
 
-def test_a_cpu_without_exact_products_refuses_int8(monkeypatch):
+def test_a_cpu_without_exact_products_refuses_int8(monkeypatch, tmp_path):
     monkeypatch.setattr(
         "metasearch.encoders.cpu_rates.cpu_rates", lambda: {"float32": 90.0, "bfloat16": 40.0, "int8": 0.0}
     )
     with pytest.raises(ConfigError, match="--precision int8: this CPU"):
         load_encoder("tiny", device="cpu", precision="int8")
+    (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
+    index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", device="cpu")
+    with pytest.raises(ConfigError, match=r"^--precision int8: this CPU"):  # another encoder would not help
+        open_searcher(tmp_path / "index", "cpu", precision="int8")
 
 
 def test_rates_are_measured_once_and_kept(monkeypatch, tmp_path):
@@ -110,6 +114,11 @@ def test_rates_are_measured_once_and_kept(monkeypatch, tmp_path):
     kept.write_text('{"float32": 100, "bfloat16": 121, "int8": 0}', encoding="ascii")
     cpu_rates.cache_clear()
     assert rates.fastest() == "bfloat16"  # 121 > 1.2 · 100
+    for damaged in ("{", "[]", '{"float32": 100}', '{"float32": null, "bfloat16": 1, "int8": 0}'):
+        kept.write_text(damaged, encoding="ascii")
+        monkeypatch.setattr(rates, "measure", lambda: dict(found))
+        cpu_rates.cache_clear()
+        assert cpu_rates() == found
     cpu_rates.cache_clear()
 
 

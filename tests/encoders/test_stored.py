@@ -13,6 +13,8 @@ from helpers.backbones import make
 from metasearch.compress.student import make_student
 from metasearch.config.roles import MaxLength
 from metasearch.config.run import E5_PACKAGE
+from metasearch.encoders.adapted import AdaptedEncoder
+from metasearch.encoders.adapter import build_adapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import quantise, write_stored
 from metasearch.encoders.load import load_encoder, load_reader
@@ -158,6 +160,24 @@ def test_another_kind_of_encoder_is_opened_in_whole(tmp_path, kind):
     assert type(load_reader(str(tmp_path / "model"))) is Encoder
 
 
+def test_an_encoder_with_an_adapter_is_opened_in_whole(tmp_path):
+    base = make("bert")
+    adapter = build_adapter("matrix", base.dimension())
+    adapter.delta.data[0, 1] = 0.5
+    AdaptedEncoder(base, adapter).save(tmp_path / "model")
+    found, whole = (load(str(tmp_path / "model"), device="cpu") for load in (load_reader, load_encoder))
+    for role in ROLES:
+        assert np.array_equal(found.encode(TEXTS, role), whole.encode(TEXTS, role))
+    assert np.abs(found.encode(TEXTS, "question") - base.encode(TEXTS, "question")).max() > 0.1
+
+
+def test_files_of_a_folder_without_a_model_are_not_read(tmp_path, monkeypatch):
+    (tmp_path / "large.bin").write_bytes(b"0")
+    monkeypatch.setattr("metasearch.encoders.stored.facts.digests", lambda folder: pytest.fail("it reads every file"))
+    with pytest.raises(EncoderError, match=r"no weights .* it holds large\.bin"):
+        load_reader(str(tmp_path))
+
+
 def test_one_whose_bits_would_differ_is_opened_in_whole(tmp_path, monkeypatch):
     folder = saved(tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
@@ -196,7 +216,10 @@ def test_what_is_said_of_an_encoder_is_said_whenever_it_is_opened(tmp_path, capl
             assert isinstance(load_reader(str(folder)), StoredEncoder)
         said.append(caplog.messages)
     assert said[0] == said[1]
-    assert "no text is read with its prompts 'other'" in said[0][0]
+    assert f"{folder}: no text is read with its prompts 'other'" in said[0][0]
+    caplog.clear()
+    load_reader(str(folder.rename(tmp_path / "moved")))
+    assert f"{tmp_path / 'moved'}: no text is read" in caplog.messages[0]
 
 
 @pytest.mark.parametrize("damage", ["", "{}", "[1]"])

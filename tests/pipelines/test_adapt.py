@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metasearch.errors import ConfigError, DataError
-from metasearch.pipelines.adapt.job import adapt
+from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.pipelines.adapt.job import Trial, adapt
 from metasearch.retrieval.index.adapters import add_adapter
 from metasearch.retrieval.index.database import Database
 from metasearch.retrieval.index.local import LocalStore
@@ -89,6 +89,9 @@ def test_an_adapter_of_other_vectors_is_not_used_and_said_so(stored, caplog):
         writer.change({"adapters": [{**facts, "vectors": "of another index"}]})
     assert in_use(stored) is None
     assert "adapter 'clicks' is not used" in caplog.text
+    caplog.clear()
+    use_adapter(stored, "clicks")
+    assert "adapter 'clicks' is not used" in caplog.text
 
 
 def die_before_the_end(folder):
@@ -148,6 +151,21 @@ def test_labels_that_cannot_be_held_out_or_joined_are_an_error_in_one_line(pages
             adapt(pages, rows, device="cpu")
     with pytest.raises(ConfigError, match="an adapter is learned on the folder of an index"):
         adapt("qdrant://localhost/help", labels(), device="cpu")
+
+
+def test_an_adapter_of_a_projection_that_was_estimated_again_meanwhile_is_not_written(pages, monkeypatch):
+    known, table = list_adapters(pages), Trial.table
+
+    def slow(trial):
+        found = table(trial)
+        # The index has none: as if another process had estimated it anew.
+        trial.store.arrays = {"centre": np.zeros(2, np.float32)}
+        return found
+
+    monkeypatch.setattr(Trial, "table", slow)
+    with pytest.raises(RunFolderError, match="its projection was estimated again meanwhile"):
+        adapt(pages, labels(), name="late", device="cpu")
+    assert list_adapters(pages) == known
 
 
 def test_the_command_line_lists_uses_and_refuses(pages, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import texts_of
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
-from metasearch.pipelines import factory
+from metasearch.pipelines import factory, frozen
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.frozen import encode_once, with_adapter
 
@@ -55,13 +55,20 @@ def test_texts_are_encoded_once_and_runs_of_a_study_share_their_vectors(tmp_path
     for vectors in (known, encode_once(encoder, [benchmark.data], tmp_path)):
         np.testing.assert_allclose(vectors.encode(asked, "question"), expected, rtol=0, atol=1e-6)
     assert not encoded
+    monkeypatch.undo()
+    before = len([*tmp_path.glob("*/vectors.npy")])
+    monkeypatch.setattr(frozen, "versions", lambda: {"torch": "another release, whose last bits may differ"})
+    encode_once(encoder, [benchmark.data], tmp_path)
+    assert len([*tmp_path.glob("*/vectors.npy")]) == 2 * before > 0
 
 
 @pytest.mark.slow
 def test_an_encoder_that_has_an_adapter_keeps_it_and_learns_on(tmp_path):
     first = trained()
     first.save(tmp_path / "model")
-    again = with_adapter(load_encoder(str(tmp_path / "model"), device="cpu"), MATRIX, [small("trans").data])
+    opened = load_encoder(str(tmp_path / "model"), identify=True, device="cpu")
+    again = with_adapter(opened, MATRIX, [small("trans").data])
+    assert again.origin == opened.fingerprint
     torch.testing.assert_close(again.adapter.delta, first.adapter.delta, rtol=0, atol=1e-6)
     assert with_adapter(tiny(), None, [small("trans").data]).fingerprint == tiny().fingerprint
     with pytest.raises(ConfigError, match=r"adapter\.form=low-rank: encoder .* has an adapter: a matrix"):

@@ -1,6 +1,6 @@
 """What has to be known of a checkpoint to encode with it, found out when it was opened in whole.
 
-Facts are remembered in the user's cache by the content of the files and the releases of the libraries.
+Facts are remembered in the user's cache by the folder, the content of its files and the releases of the libraries.
 """
 
 import hashlib
@@ -81,7 +81,8 @@ class Facts:
 def place_of(folder: Path, prompts: Mapping[Role, str]) -> Path | None:
     """Return the file for the facts of a checkpoint with prompts in place of its own; None without a cache."""
     try:
-        about = [_FORM, digests(folder), {name: installed(name) for name in _LIBRARIES}, dict(prompts)]
+        # With its name, which warnings have.
+        about = [_FORM, str(folder), digests(folder), {name: installed(name) for name in _LIBRARIES}, dict(prompts)]
         key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
         return cache_folder() / "encoders" / f"{key[:32]}.json"
     except (OSError, EncoderError):

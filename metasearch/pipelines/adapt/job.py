@@ -18,7 +18,7 @@ from metasearch.config.run import Device
 from metasearch.data.labels import load_labels
 from metasearch.data.records import Candidate, RetrievalData, grouped
 from metasearch.encoders.adapter import adapted
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines.adapt.metric import around_mean, metric_adapter
 from metasearch.pipelines.tune.choice import Choice
@@ -27,7 +27,7 @@ from metasearch.pipelines.tune.pages import Pages
 from metasearch.pipelines.tune.steps import Step
 from metasearch.pipelines.tune.table import SIDES, Table
 from metasearch.pipelines.tune.training import shuffled
-from metasearch.retrieval.index.adapters import AdapterFacts, adapters_in, add_adapter, require_new
+from metasearch.retrieval.index.adapters import AdapterFacts, adapters_in, add_adapter, require_new, vectors_hash
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.stores import is_address
 from metasearch.retrieval.index.writer import writing
@@ -129,6 +129,10 @@ def adapt(
     }  # fmt: skip
     matrix = trial.matrix(step, joined.data)
     with writing(store.folder, store.kind) as writer:
+        if vectors_hash(writer.kind, writer.arrays) != vectors_hash(store.kind, store.arrays):
+            raise RunFolderError(
+                f"{store.folder}: its projection was estimated again meanwhile; run metasearch adapt again"
+            )
         found = add_adapter(writer, matrix, facts, use=kept)
     return AdaptResult(found, choice)
 

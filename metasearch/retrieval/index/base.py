@@ -122,9 +122,7 @@ class Kind:
 
 
 def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with canonical language tags. An earlier version stored them as written, kept all
-    text, and encoded in float32.
-    """
+    """Return settings with canonical language tags; earlier versions kept all text, and encoded in float32."""
     found = {"keep_repeated": True, "precision": "float32", **settings}
     for name in ("language", "detect"):
         value = found.get(name)

@@ -53,6 +53,8 @@ _EXACT = 20_000
 _NEAR, _NEAR_LEAST = 2, 100
 """How many times as many rows as are wanted it brings, and at least: with conditions it ends once it has so many."""
 
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
 
 class PostgresStore(Store):
     """Tables that a `Searcher` searches as it does a local index.
@@ -65,6 +67,7 @@ class PostgresStore(Store):
         self._server, self._table = server, server.address.table
         self.name = server.address.shown
         with server.connection() as connection:
+            connection.execute(_SNAPSHOT)
             number = server.number(connection)
             if number is None:
                 raise RunFolderError(
@@ -238,7 +241,7 @@ class PostgresStore(Store):
     def _reading(self) -> Iterator[Any]:
         """Yield a connection in one snapshot; `RunFolderError` if its rows were deleted."""
         with self._server.connection() as connection:
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.execute(_SNAPSHOT)
             sql = f"SELECT 1 FROM {self._table}_state WHERE number = %s"
             if not connection.execute(sql, (self.number,)).fetchone():
                 raise RunFolderError(f"{self.name}: it was updated twice since it was opened; open it again")

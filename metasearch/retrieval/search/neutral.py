@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.languages import UNKNOWN, normalise_tag
 from metasearch.config.projection import LEAST
-from metasearch.encoders.adapter import AdaptedEncoder
+from metasearch.encoders.adapter import MappedEncoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import ProjectedEncoder, estimate, is_neutral, require_none
 from metasearch.encoders.protocols import TextEncoder
@@ -35,7 +35,7 @@ def project(encoder: Encoder, arrays: Arrays, adapter: Adapter | None = None) ->
     """Return the encoder through the stored projection of a neutral index, and through its query adapter."""
     neutral = of_arrays(arrays)
     projected = encoder if neutral is None else ProjectedEncoder(encoder, neutral)
-    return projected if adapter is None else AdaptedEncoder(projected, adapter.matrix)
+    return projected if adapter is None else MappedEncoder(projected, adapter.matrix)
 
 
 def check(encoder: Encoder, wanted: bool | None, arrays: Arrays, counts: Mapping[str, int]) -> None:

@@ -16,6 +16,7 @@ from metasearch.errors import ConfigError, EncoderError, RunFolderError
 from metasearch.retrieval.index.base import SearchError
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.postgresql import PostgresStore
+from metasearch.retrieval.index.postgresql_server import Server
 from metasearch.retrieval.index.stores import open_store
 
 
@@ -63,6 +64,21 @@ def test_a_reader_keeps_its_state_for_one_update_and_is_then_told_to_open_the_in
     copied(postgres, tmp_path / "c", content.part(range(25, 40)))
     with pytest.raises(RunFolderError, match="it was updated twice since it was opened; open it again"):
         reader.search(queries(1))
+
+
+def test_a_reader_that_is_opened_during_two_updates_has_the_state_before_them(postgres, tmp_path, monkeypatch):
+    content, number = made(40), Server.number
+    copied(postgres, tmp_path / "a", content)
+
+    def slow(server, connection):
+        found = number(server, connection)
+        monkeypatch.undo()
+        for name, first in (("b", 20), ("c", 25)):
+            copied(postgres, tmp_path / name, content.part(range(first, 40)))
+        return found
+
+    monkeypatch.setattr(Server, "number", slow)
+    assert len(PostgresStore.open(postgres.address("help"))) == 40
 
 
 def test_readers_beside_writers_see_an_update_whole_or_not_at_all(postgres, tmp_path):
