@@ -65,7 +65,7 @@ def open_store(index: str | Path) -> Store:
 
 
 def index_folder(index: str | Path) -> Path:
-    """Return the folder of an index, by its name or that of a tuning with one; `ConfigError` for an address."""
+    """Return the folder of an index, also inside a tuning; an address is an error."""
     if is_address(index):
         raise ConfigError(f"{index}: expected the folder of an index, not the address of a copy in a database")
     folder = Path(index)
