@@ -158,6 +158,7 @@ def test_the_command_line_lists_uses_and_refuses(pages, tmp_path, monkeypatch):
     assert json.loads(done.stdout)["name"] == "cli"
     assert metasearch("adapt", pages, "--use", "cli").stdout == "adapter: cli\n"
     assert "* cli" in metasearch("adapt", pages, "--list").stdout
+    assert "adapter 'cli'" in metasearch("doctor", pages).stdout
     assert metasearch("adapt", pages, "--none").stdout == "adapter: none\n"
     Path("shop").mkdir()
     Path("shop/index").symlink_to(pages)  # as in the folder of a tuning
