@@ -49,16 +49,16 @@ def use(python, folder, *flags):
     assert "maml-align" in trained
     call(command, "index", "home.html", *flags, "-o", "home.index", cwd=folder)
     assert "under the mat" in call(command, "search", "home.index", "Wo ist der Schlüssel?", cwd=folder)
-    rows = "".join(f"Where is item {i}?,Item {i} is under the mat.,en\n" for i in range(10))
+    rows = "".join(f"Where is item {i}?,Look on shelf {9 - i}.,en\n" for i in range(10))  # too hard untrained
     (folder / "labels.csv").write_text(f"query,document,language\n{rows}", encoding="utf-8")
     (folder / "site").mkdir()
     (folder / "home.html").rename(folder / "site" / "home.html")
-    items = "".join(f"Item {i} is under the mat.\n" for i in range(10))
+    items = "".join(f"Look on shelf {i}.\n" for i in range(10))
     (folder / "site" / "items.csv").write_text(f"text\n{items}", encoding="utf-8")
     tuned = call(command, "tune", "labels.csv", "--documents", "site", "--encoder", "tiny", "-o", "shop", cwd=folder)
     assert "fold 4 of 4, fine-tune: map@20" in tuned
     assert "Kept: " in tuned
-    assert "under the mat" in call(command, "search", "shop", "Wo ist der Schlüssel?", cwd=folder)
+    assert "on shelf" in call(command, "search", "shop", "Where is item 3?", cwd=folder)
     return trained
 
 

@@ -120,7 +120,7 @@ def covered(groups: int, count: int, seed: int) -> dict[str, float]:
 def choice_table(rows: list[Row]) -> str:
     """Return a line of each design without a difference."""
     last = latest_rows([row for row in rows if "lines" in row["design"]], lambda row: tuple(row["design"].values()))
-    heads = ["no line differs in truth", "another is kept, %", "its own gain", "printed gain", "over all tunings"]
+    heads = ["no line differs in truth", "another is kept, %", "its own gain", "nested gain", "over all tunings"]
     shown: Mapping[str, Callable[[float], str]] = {
         "kept": lambda value: f"{100 * value:.1f}", **dict.fromkeys(("own", "nested", "printed"), "{:+.1f}".format),
     }  # fmt: skip
