@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,7 +12,7 @@ from metasearch.errors import ConfigError
 
 
 @_options.command("adapt")
-@click.argument("index", type=click.Path(path_type=Path), shell_complete=_options.complete("folders"))
+@click.argument("index", type=click.Path(), shell_complete=_options.complete("folders"))
 @click.argument("labels", required=False)
 @click.option("--name", metavar="NAME", help="Name of the adapter; by default adapter-1, adapter-2 and so on.")
 @_options.columns
@@ -30,7 +29,7 @@ from metasearch.errors import ConfigError
 @click.option("--none", "unused", is_flag=True, help="Search without an adapter.")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the adapter"))
 def command(
-    index: Path, labels: str | None, listed: bool, use: str | None, unused: bool, as_json: bool, **asked: Any
+    index: str, labels: str | None, listed: bool, use: str | None, unused: bool, as_json: bool, **asked: Any
 ) -> None:
     """Learn a map of query vectors from LABELS, so that INDEX is searched better. No document is encoded again.
 
@@ -60,17 +59,19 @@ def command(
     found = adapt(index, labels, **asked)
     how = "the index is searched with it" if found.kept else f"not used; --use {found.facts.name} searches with it"
     text = f"{found.report}\nadapter: {found.facts.name} ({how})"
-    print_result(as_json, {"index": str(index), **asdict(found.facts)}, text)
+    print_result(as_json, {"index": index, **asdict(found.facts)}, text)
 
 
-def _choose(index: Path, listed: bool, use: str | None, as_json: bool) -> None:
+def _choose(index: str, listed: bool, use: str | None, as_json: bool) -> None:
     """List the adapters of an index, or change the one in use."""
+    from metasearch.retrieval.index.stores import index_folder
     from metasearch.retrieval.indexes import list_adapters, use_adapter
 
+    folder = index_folder(index)
     if not listed:
-        use_adapter(index, use)
-    found, now = list_adapters(index)
-    tree: Mapping[str, Any] = {"index": str(index), "in_use": now, "adapters": [asdict(each) for each in found]}
+        use_adapter(folder, use)
+    found, now = list_adapters(folder)
+    tree: Mapping[str, Any] = {"index": index, "in_use": now, "adapters": [asdict(each) for each in found]}
     lines = [
         f"{'*' if each.name == now else ' '} {each.name}  {each.date}  {each.labels} labels  {each.result}"
         for each in found

@@ -73,7 +73,7 @@ def _check_shots(config: EvaluateConfig) -> None:
     """Raise `ConfigError` for options that mean nothing with, or without, adaptations."""
     if config.shots.counts:
         other = ("pool", "rerank", "rerank_top", "trec_run", "precision")
-        reject_unused_options(*other, why="--shots scores the pool multilingual, in float32")
+        reject_unused_options(*other, why="--shots scores the multilingual pool in float32; score without it")
     else:
         own = ("adapt_steps", "adapt_lr", "draws", "shot_language", "recipe", "seed")
         reject_unused_options(*own, why="nothing is adapted; add --shots 0,1,4,16")

@@ -56,6 +56,7 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
       metasearch index help-pages news.jsonl --encoder runs/maml/model --neutral -o all.index
       metasearch index faq.csv --column answer --language de -o faq.index
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
+      metasearch index help-pages -o help.index --to postgresql://localhost/shop/help
       metasearch index help-pages -o help.index --vectors help.parquet
       metasearch index -o help.index --balance
     """

@@ -143,7 +143,9 @@ def _index(folder: Path) -> Iterator[Finding]:
     found = f"{store.places:,} passages of {len(store.files):,} documents, all sound; encoder '{store.kind.encoder}'"
     yield Finding("files", found)
     ranked = " ".join(RankingSettings(**store.ranking).options) or "as by default"
-    yield Finding("search", f"{ranked}; {f'paths below {store.root}' if store.root else 'paths as they were named'}")
+    adapted = f"; adapter '{store.adapter.name}'" if store.adapter else ""
+    places = f"paths below {store.root}" if store.root else "paths as they were named"
+    yield Finding("search", f"{ranked}{adapted}; {places}")
     for tag, reason in store.unknown.items():
         yield Finding(f"language {tag}", f"encoder '{store.kind.encoder}' hardly knows it: {reason}", "note")
 

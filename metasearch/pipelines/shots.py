@@ -64,7 +64,7 @@ def score_shots(config: EvaluateConfig, benchmark: Benchmark, callback: Callback
     )
     adapted = with_adapter(encoder, recipe.adapter, (data,), callback=callback)
     adaptation = Adaptation(adapted, recipe, shots, run)
-    what = f"{name} on {config.split} of {benchmark.task.name}, {{}} shots"
+    what = f"{name} on {config.split} of {benchmark.task.name}, shots {{}}"
     found: dict[int, list[Evaluation]] = {}
     counts = sorted({0, *shots.counts})
     with report_progress(adapted, partial(callback.on_encode, what.format(0))):

@@ -207,7 +207,7 @@ def open_searcher(
     if options := searcher.ranking.options:
         log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
     if store.adapter:
-        log.info("%s: queries go through its adapter '%s'", store.name, store.adapter.name)
+        log.info("%s: searched with its adapter '%s'", store.name, store.adapter.name)
     return searcher
 
 

@@ -73,10 +73,10 @@ def test_an_index_has_named_adapters_and_uses_one_of_them_or_none(stored):
 
 
 def test_a_wrong_name_is_an_error_with_the_nearest_one(stored):
-    with pytest.raises(ConfigError, match=r"no adapter 'clicks' in this index; it has none; learn one"):
+    with pytest.raises(ConfigError, match=r"no adapter 'clicks' in this index. It has none; learn one"):
         use_adapter(stored, "clicks")
     add(stored, "clicks", 1)
-    with pytest.raises(ConfigError, match=r"no adapter 'click' in this index; it has clicks.*Did you mean 'clicks'"):
+    with pytest.raises(ConfigError, match=r"no adapter 'click' in this index. Did you mean 'clicks'"):
         use_adapter(stored, "click")
     with pytest.raises(ConfigError, match="it has an adapter 'clicks' already"):
         add(stored, "clicks", 2)
@@ -139,17 +139,17 @@ def test_adapting_stores_a_reversible_adapter_that_changes_queries_alone(pages):
 
 def test_labels_that_cannot_be_held_out_or_joined_are_an_error_in_one_line(pages):
     for rows, message in (
-        (labels(THINGS[:1]), "too few labels to hold some out: 1 queries about 1 pages; an adapter needs 8 queries"),
-        (labels(THINGS[:1] * 9), "too few labels to hold some out: 1 queries about 1 pages"),
+        (labels(THINGS[:1]), "too few labels to hold some out: queries: 1, pages: 1; an adapter needs 8 queries"),
+        (labels(THINGS[:1] * 9), "too few labels to hold some out: queries: 1, pages: 1"),
         (
             [{**row, "query": f"{i}. {row['query']}"} for i, row in enumerate(labels(THINGS[:1] * 9))],
-            "9 queries about 1",
+            "queries: 9, pages: 1",
         ),
         (labels([f"no-{each}" for each in THINGS]), "joined to pages: 0 of 8 labels; not joined: 8"),
     ):
         with pytest.raises(DataError, match=message):
             adapt(pages, rows, device="cpu")
-    with pytest.raises(ConfigError, match="an adapter is learned on the folder of an index"):
+    with pytest.raises(ConfigError, match="expected the folder of an index, not the address"):
         adapt("qdrant://localhost/help", labels(), device="cpu")
 
 
@@ -176,6 +176,14 @@ def test_the_command_line_lists_uses_and_refuses(pages, tmp_path, monkeypatch):
     assert json.loads(done.stdout)["name"] == "cli"
     assert metasearch("adapt", pages, "--use", "cli").stdout == "adapter: cli\n"
     assert "* cli" in metasearch("adapt", pages, "--list").stdout
+    assert "adapter 'cli'" in metasearch("doctor", pages).stdout
     assert metasearch("adapt", pages, "--none").stdout == "adapter: none\n"
+    Path("shop").mkdir()
+    Path("shop/index").symlink_to(pages)  # as in the folder of a tuning
+    assert metasearch("adapt", "shop", "--use", "cli").stdout == "adapter: cli\n"
+    assert (
+        "qdrant://localhost/help: expected the folder"
+        in metasearch("adapt", "qdrant://localhost/help", "--list", code=2).stderr
+    )
     wrong = metasearch("adapt", pages, "--use", "clii", code=2)
     assert "Did you mean 'cli'" in wrong.stderr

@@ -126,7 +126,7 @@ def test_labels_without_a_page_are_named_and_an_error_where_most_are():
     assert "1 questions without a page are left out." in pages.notes
     assert len(pages.data.questions) == 3
     lost = [{**row, "document": f"x{row['document']}z"} for row in told]
-    with pytest.raises(DataError, match=r"^--documents: joined to pages: 0 of 4 labels; not joined: 4: row 1"):
+    with pytest.raises(DataError, match=r"^joined to pages: 0 of 4 labels; not joined: 4: row 1"):
         Pages.of(load_labels(lost, named=True), passages(), ["help"], 2000, None)
 
 

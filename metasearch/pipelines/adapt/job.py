@@ -18,7 +18,7 @@ from metasearch.config.run import Device
 from metasearch.data.labels import load_labels
 from metasearch.data.records import Candidate, RetrievalData, grouped
 from metasearch.encoders.adapter import adapted
-from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.errors import DataError, RunFolderError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines.adapt.metric import around_mean, metric_adapter
 from metasearch.pipelines.tune.choice import Choice
@@ -29,7 +29,7 @@ from metasearch.pipelines.tune.table import SIDES, Table
 from metasearch.pipelines.tune.training import shuffled
 from metasearch.retrieval.index.adapters import AdapterFacts, adapters_in, add_adapter, require_new, vectors_hash
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.stores import is_address
+from metasearch.retrieval.index.stores import index_folder
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.indexes import open_searcher
 from metasearch.retrieval.search.neutral import project
@@ -105,9 +105,7 @@ def adapt(
         EncoderError: the encoder cannot be loaded, or is another one.
         RunFolderError: the folder is no index, is damaged, or cannot be written.
     """
-    if is_address(index):
-        raise ConfigError(f"{index}: an adapter is learned on the folder of an index, not on a copy in a database")
-    searcher = open_searcher(index, device, encoder, trust_remote_code)
+    searcher = open_searcher(index_folder(index), device, encoder, trust_remote_code)
     store = searcher.store
     assert isinstance(store, LocalStore)
     chosen = name if name is not None else _free_name(store.state)
@@ -153,7 +151,7 @@ def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: b
     if joined.benchmark is None:
         groups = len({question.group for question in joined.data.questions})
         raise DataError(
-            f"too few labels to hold some out: {len(joined.data.questions)} queries about {groups} pages; an adapter "
+            f"too few labels to hold some out: queries: {len(joined.data.questions)}, pages: {groups}; an adapter "
             f"needs {LEAST_LABELS} queries about {2 * LEAST_FOLDS} pages, where translations are one page"
         )
     return joined

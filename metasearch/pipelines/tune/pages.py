@@ -62,7 +62,7 @@ class Pages:
         meant = {each.id: one.passages for each, one in zip(data.candidates, found, strict=True)}
         said = describe([one for each, one in zip(data.candidates, found, strict=True) if each.answers])
         if 2 * sum(bool(meant[each.id]) for each in labels) < len(labels):
-            raise DataError(f"--documents: {said}. A label is the path, the address, the id or the text of a page")
+            raise DataError(f"{said}. A label is the path, the address, the id or the text of a page")
         book, translated = _Book(passages), same is not False
         if same and all(len(alike) == 1 for alike in book.translations.values()):
             raise DataError(

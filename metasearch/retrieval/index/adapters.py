@@ -114,5 +114,5 @@ def require_adapter(state: Mapping[str, Any], name: str, where: object) -> None:
     """Raise `ConfigError` where an index has no adapter with a name."""
     known = [each.name for each in adapters_in(state)]
     if name not in known:
-        there = f"it has {', '.join(known)}" if known else "it has none; learn one with metasearch adapt INDEX LABELS"
-        raise ConfigError(f"{where}: no adapter '{name}' in this index; {there}.{nearest(name, known)}")
+        hint = nearest(name, known) if known else " It has none; learn one with metasearch adapt INDEX LABELS"
+        raise ConfigError(f"{where}: no adapter '{name}' in this index.{hint}")

@@ -61,8 +61,15 @@ def open_store(index: str | Path) -> Store:
     """Open a folder, the index in the folder of a tuning, or an address for searching."""
     if is_address(index):
         return database(str(index)).open(str(index))
+    return LocalStore.open(index_folder(index))
+
+
+def index_folder(index: str | Path) -> Path:
+    """Return the folder of an index, also inside a tuning; an address is an error."""
+    if is_address(index):
+        raise ConfigError(f"{index}: expected the folder of an index, not the address of a copy in a database")
     folder = Path(index)
     if not exists(folder) and exists(folder / INNER):
         log.info("%s: its index is %s", folder, folder / INNER)
         folder /= INNER
-    return LocalStore.open(folder)
+    return folder
