@@ -101,8 +101,8 @@ def _labels_of(row: Row, column: str, columns: Mapping[str, str], empty: list[st
     for name, known in (("query", "query" in row.values), ("document", bool(column))):
         if not known:
             missing = missing_column(row.place, columns.get(name, name), row.values)
-            named = ", or --columns page=COLUMN for paths and addresses" if name == "document" else ""
-            raise DataError(f"{missing} Name yours: --columns {name}=COLUMN{named} (columns={{...}} in Python)")
+            pages = ", or --columns page=COLUMN for paths and addresses" if name == "document" else ""
+            raise DataError(f"{missing} Name yours: --columns {name}=COLUMN{pages} (columns={{...}} in Python)")
     query, documents = row.values["query"], row.values[column]
     several = list(documents) if isinstance(documents, list | tuple) else [documents]
     if lacking := "query" if _is_empty(query) else column if not several or any(map(_is_empty, several)) else "":
