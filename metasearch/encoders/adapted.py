@@ -120,9 +120,9 @@ class AdaptedEncoder(Encoder):
         model.append(Router(routes, default_route=QUERY if "text" in self.roles else DOCUMENT).eval())
         return model
 
-    def choose_precision(self, asked: EncodingPrecision) -> "AdaptedEncoder":
+    def choose_precision(self, asked: EncodingPrecision, tried: bool = False) -> "AdaptedEncoder":
         """Let the frozen encoder compute in another precision; returns itself."""
-        self.base.choose_precision(asked)
+        self.base.choose_precision(asked, tried)
         self.precision = self.base.precision
         return self
 

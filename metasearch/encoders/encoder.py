@@ -218,12 +218,12 @@ class Encoder:
         self.embedder.to(device)
         return self
 
-    def choose_precision(self, asked: EncodingPrecision) -> "Encoder":
+    def choose_precision(self, asked: EncodingPrecision, tried: bool = False) -> "Encoder":
         """Let `encode` compute in another precision; returns itself.
 
         `auto` takes bfloat16 on a CPU that is faster in it, for an encoder that is not fast anyway. An encoder that
         cannot be converted stays in float32, which a line says unless `auto` was asked. On a GPU, bfloat16 is torch's
-        autocast.
+        autocast. One that was `tried`, such as that of an index, is converted when the first text is encoded.
 
         Raises:
             ConfigError: the device or the CPU cannot compute in this precision, or there is none of that name.
@@ -249,6 +249,9 @@ class Encoder:
             log.warning("--precision %s is slower than float32 on this CPU", wanted)
         if not rates[wanted]:
             raise ConfigError(f"--precision {wanted}: this CPU, or this build of torch, cannot multiply exactly in it")
+        if tried:
+            self.precision = "int8" if wanted == "int8" else "bfloat16"
+            return self
         from metasearch.encoders.precision import low_precision
 
         found = low_precision(self.embedder, "int8" if wanted == "int8" else "bfloat16")

@@ -86,9 +86,10 @@ def index_documents(
     wanted = {key: value for key, value in (asked or {}).items() if (key, value) != ("precision", "auto")}
     settings = yaml.check({**before, **wanted}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
-    loaded = load_reader(name, device, settings.prompts, trust_remote_code).choose_precision(settings.precision)
+    loaded = load_reader(name, device, settings.prompts, trust_remote_code)
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
+    loaded.choose_precision(settings.precision, tried=same)
     known_as = kind.encoder if kind and same else _anywhere(name)
     result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root)
     if target or vectors:
