@@ -15,7 +15,7 @@ import click
 
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
-from benchmarks.pages import adapt
+from benchmarks.pages import adapt, claims
 from benchmarks.pages import tables as pages
 from benchmarks.paper import alignment_tables as alignment
 from benchmarks.paper import expansion, labels, rivals, study_tables, tune
@@ -157,6 +157,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "rivals": lambda: rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
     "labels": lambda: labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
     "tune": lambda: tune.table(rows_of("tune")),
+    "claims": lambda: claims.table([row for row in rows_of("claims") if row["untrained"]]),
     "adaptation": lambda: adapt.table(rows_of("adaptation"), "GNOME help, first paragraphs"),
     "adaptation-pages": lambda: adapt.table(rows_of("adaptation"), "GNOME help, 60 pages"),
     "adaptation-debian": lambda: adapt.table(rows_of("adaptation"), "debian-reference-60"),
