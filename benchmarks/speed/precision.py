@@ -112,13 +112,14 @@ def rows_of(kind: str, taken: dict[str, list[float]], against: str, facts: Row) 
 
 def table(rows: list[Row], kind: str) -> str:
     """Return the CPU time of each way, and how many times as fast it is as the peer."""
-    newest = latest_rows((row for row in rows if row["kind"] == kind), lambda row: row["way"])
+    newest = latest_rows((row for row in rows if row["kind"] == kind), lambda row: (row["way"], row.get("pages")))
     against = newest[-1]["against"] if newest else ""
     lines = []
     for row in newest:
         median, low, high = row["cpu_s"]
         cosine = f"{row['least_cosine']:.4f}" if "least_cosine" in row else ""
-        lines.append([row["way"], f"{median:.2f} ({low:.2f} to {high:.2f})", f"{row['times_as_fast']:.2f}", cosine])
+        way = f"{row['way']}, {row['pages']} pages" if "pages" in row else row["way"]
+        lines.append([way, f"{median:.2f} ({low:.2f} to {high:.2f})", f"{row['times_as_fast']:.2f}", cosine])
     return markdown(["way", "CPU s", f"times as fast as {against}", "least cosine to float32"], lines, left=1)
 
 
