@@ -5,10 +5,9 @@
 A draw takes pages at random. Each of `count` / 2 pages has two labels, its titles in two of its languages, and names
 the page in that language, as a log of clicks does. New questions are the titles of 60 other pages in all languages.
 `--shuffled` gives each label the page of another one. Rows of `results/claims.jsonl` have scores of every step and
-ranking; the tables of scores are kept in the output folder, `NAME.pickle`, to compare rules of choice.
+ranking.
 """
 
-import pickle
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -150,7 +149,6 @@ def measure(pages: Path, encoder: str, facts: Row, output: Path) -> None:
     run = Claim(config, folder, load_labels(list(labels), named=True))
     run.asked = load_labels(list(asked), named=True)
     run.execute(silent)
-    folder.with_suffix(".pickle").write_bytes(pickle.dumps((facts, run.table, run.fresh)))
     row = {**facts, **figures(run.chosen, run.fresh), **provenance()}
     append_rows(output / "claims.jsonl", [row])
     append_rows(ROWS, [row])

@@ -120,7 +120,7 @@ class Library:
         return chosen.model_copy(update={"sources": chosen.sources | own}) if own else chosen
 
     def _refuse_bare_keys(self, name: str, overrides: Mapping[str, Any]) -> None:
-        """Raise `ConfigError` for a key that stands in a section of the recipe, with the section."""
+        """Raise `ConfigError` for a key that belongs in a section of the recipe, with the section."""
         for key in (key for key in overrides if key not in Recipe.model_fields):
             recipe = self._read("recipe", name, Recipe)
             options = registry.load("learners", recipe.learner).LEARNER.Options.model_fields

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 import metasearch as ms
 from metasearch.config.measure import RETRIEVAL_POOLS
@@ -80,12 +81,24 @@ def test_the_simplest_step_is_kept_that_no_other_one_beats():
     assert [each.p < 0.05 for each in choice.standings] == [True, False, False]
     assert (choice.kept.step, choice.best.step) == (PROJECTION, TUNED)
     assert choice.kept.gain.mean == pytest.approx(0.2 + 0.01 * 11 / 2)
+    # One of two other lines: 97.5 %, so that both intervals hold in 95 %.
+    reach = special.stdtrit(11, 1 - 0.025 / 2) * 0.01 * np.std(np.arange(12), ddof=1) / 12**0.5
+    assert choice.kept.gain.high - choice.kept.gain.mean == pytest.approx(reach)
     assert choice.others == {}
     assert str(choice).startswith("Kept: projection. map@20 × 100 is 55.5 (")
     assert "on 12 held-out questions in 4 folds, +25.5 (" in str(choice)
     assert str(choice).endswith(
         "simplest that is not significantly worse than the best, fine-tune: +0.1 (-1.2 to +1.4)."
     )
+
+
+def test_a_step_that_nothing_beats_is_not_kept_unless_it_beats_the_first():
+    """The projection changes scores by 0.3 up or down, so that nothing is certain; training adds 0.05 to each."""
+    base = np.full(12, 0.5)
+    tuned = base + 0.05 + 0.001 * np.arange(12)
+    choice = Choice.of(table(base, base + np.resize([0.3, -0.31], 12), tuned))
+    assert [each.p < 0.05 for each in choice.standings] == [True, False, False]
+    assert choice.kept.step == TUNED
 
 
 def test_scores_of_all_folds_are_read_by_question_whatever_their_order():

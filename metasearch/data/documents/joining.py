@@ -41,7 +41,7 @@ class Joined:
     Attributes:
         place: where the label stands, such as `labels.csv:3`.
         named: what it says: a path, an address, an id or a text.
-        files: the files that it means, as the passages name them; several where a text stands in several; none if it
+        files: the files that it means, as the passages name them; several where a text is in several; none if it
             is not joined.
         passages: indices of the passages that it means, ascending: all of a page that is named, and those that a
             quoted text is in, or that are in it.
@@ -147,7 +147,7 @@ def _nearest_name(named: str, names: PageNames) -> str:
 
 
 def _find_texts(texts: Sequence[str], passages: Sequence[Passage]) -> dict[str, list[int]]:
-    """Return the passages of each text that stands in a page, also across passages, or that holds whole passages.
+    """Return the passages of each text that is in a page, also across passages, or that holds whole passages.
 
     Letters and digits alone are compared, without case. Short texts have to be a passage or its text below the title.
     """

@@ -1,13 +1,14 @@
 """What copies of an index in databases share: numbers, digests and words of rows."""
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
-from metasearch.retrieval.index.base import Keys, Rows, Words
+from metasearch.retrieval.index.base import Keys, Rows, SearchError, Words
 from metasearch.retrieval.index.local import LocalStore
 
 AT_ONCE = 256
@@ -16,6 +17,13 @@ K1, B = 1.5, 0.75
 """Constants of BM25, as in a local index."""
 _MEASURED = 10_000
 """Passages in the estimate of BM25's mean length."""
+
+
+def require_expanded(name: str, state: Mapping[str, Any]) -> None:
+    """Raise `SearchError` if a copy was made without expanded vectors."""
+    if not state["expanded"]:
+        message = f"{name} has no expanded vectors; call metasearch index --expand --to {name}"
+        raise SearchError("expand", "cannot_expand", message)
 
 
 def numbers_of_keys(keys: Keys) -> Rows:

@@ -27,14 +27,13 @@ from metasearch.retrieval.index.base import (
     Kind,
     Ranking,
     Rows,
-    SearchError,
     Store,
     Words,
     keys_by_language,
     require_field,
     require_languages,
 )
-from metasearch.retrieval.index.copies import first_bits
+from metasearch.retrieval.index.copies import first_bits, require_expanded
 from metasearch.retrieval.index.local import PLACES, LocalStore
 from metasearch.retrieval.index.postgresql_copy import (
     copy_to_postgresql,
@@ -181,9 +180,7 @@ class PostgresStore(Store):
 
     def expand(self) -> None:
         """Raise `SearchError` if the copy was made without expanded vectors."""
-        if not self.state["expanded"]:
-            message = f"{self.name} has no expanded vectors; call metasearch index --expand --to {self.name}"
-            raise SearchError("expand", "cannot_expand", message)
+        require_expanded(self.name, self.state)
 
     def search_words(
         self,

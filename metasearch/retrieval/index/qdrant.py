@@ -31,14 +31,21 @@ from metasearch.retrieval.index.base import (
     Kind,
     Ranking,
     Rows,
-    SearchError,
     Store,
     Words,
     keys_by_language,
     require_field,
     require_languages,
 )
-from metasearch.retrieval.index.copies import digest, first_bits, mean_length, numbers_of_keys, parts, word_weights
+from metasearch.retrieval.index.copies import (
+    digest,
+    first_bits,
+    mean_length,
+    numbers_of_keys,
+    parts,
+    require_expanded,
+    word_weights,
+)
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import LocalStore
 
@@ -226,9 +233,7 @@ class QdrantStore(Store):
 
     def expand(self) -> None:
         """Raise `SearchError` if the copy was made without expanded vectors."""
-        if not self.state["expanded"]:
-            message = f"{self.name} has no expanded vectors; call metasearch index --expand --to {self.name}"
-            raise SearchError("expand", "cannot_expand", message)
+        require_expanded(self.name, self.state)
 
     def search_words(
         self,
