@@ -28,7 +28,8 @@ from metasearch.data.labels import load_labels
 from metasearch.encoders.adapter import Form, adapted, build_adapter
 from metasearch.encoders.pool_scores import SHARE
 from metasearch.evaluation.statistics.paired import clustered_test
-from metasearch.pipelines.adapt.job import ANSWERED, PLAIN, Trial, join_labels
+from metasearch.pipelines.adapt.job import Trial, join_labels
+from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.runs.markdown import markdown
 
@@ -100,8 +101,8 @@ def metrics(pool: Pool, labelled: Array) -> Iterator[tuple[str, Array]]:
     joined = join_labels(pool.store, load_labels(labels, named=True), 4, None)
     texts = {row["query"]: pool.vectors[i] for i, row in zip(labelled, rows, strict=True)}
     trial = Trial(pool.store, joined, texts, BALANCED)
-    for step in (PLAIN, ANSWERED):
-        yield str(step), trial.matrix(step, joined.data)
+    for form in (ADAPTER, ANSWERED):
+        yield form, trial.matrix(form)
 
 
 def trained(pool: Pool, labelled: Array, form: str, seed: int) -> Array:
