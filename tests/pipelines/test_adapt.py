@@ -8,13 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from metasearch.data.labels import load_labels
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.pipelines.adapt.job import Trial, adapt
+from metasearch.pipelines.tune.call import tune
+from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED, Step
+from metasearch.pipelines.tune.table import Table
 from metasearch.retrieval.index.adapters import add_adapter
 from metasearch.retrieval.index.database import Database
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.indexes import index_documents, list_adapters, open_searcher, use_adapter
+from metasearch.runs.folder import RunFolder
 from tests.helpers.commands import metasearch
 from tests.helpers.indexes import kind, made, write_index
 
@@ -135,6 +140,26 @@ def test_adapting_stores_a_reversible_adapter_that_changes_queries_alone(pages):
     assert np.array_equal(LocalStore.open(pages).adapter.matrix, searcher.store.adapter.matrix)
     use_adapter(pages, None)
     assert np.array_equal(open_searcher(pages, "cpu").encode_queries(["a lamp"])[0], before.astype(np.float32))
+
+
+@pytest.mark.slow
+def test_a_tuning_that_keeps_an_adapter_has_the_one_of_all_labels_in_its_index(pages, tmp_path, monkeypatch, caplog):
+    kept = Step(ADAPTER)
+    monkeypatch.setattr(Table, "improvable", lambda self: False)
+    monkeypatch.setattr(Table, "choose", lambda self: [step for step, _ in self.lines].index(kept))
+    found = tune(labels(), tmp_path / "shop", documents=pages.parent / "help", encoder="tiny", device="cpu")
+    assert found.choice.kept.step == kept
+    assert "The adapter is in index/, computed from all labels; the model in model/ has none." in found.report
+    searcher = open_searcher(tmp_path / "shop" / "index", "cpu")
+    own = Trial.of(searcher, load_labels(labels(), named=True), 4, None)
+    assert searcher.store.adapter.name == "tune"
+    assert np.array_equal(searcher.store.adapter.matrix, own.matrix(ADAPTER))
+    # What was scored is the same adapter for the vectors before they were stored in half precision.
+    scored = own.table()
+    table = Table.read(RunFolder(tmp_path / "shop"))
+    for step in (Step(), kept, Step(ANSWERED)):
+        line, other = (each.lines.index((step, own.pool)) for each in (table, scored))
+        np.testing.assert_allclose(table.scores[line], scored.scores[other], rtol=0, atol=0.05)
 
 
 def test_labels_that_cannot_be_held_out_or_joined_are_an_error_in_one_line(pages):
