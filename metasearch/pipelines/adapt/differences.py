@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.data.records import Candidate, RetrievalData, grouped
+from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.protocols import TextEncoder
-from metasearch.pipelines.adapt.metric import around_mean, metric_adapter
+from metasearch.pipelines.adapt.metric import metric_adapter
 from metasearch.pipelines.tune.steps import ANSWERED
 
 Vectors = NDArray[np.float32]
@@ -20,20 +20,18 @@ class Differences:
 
     Attributes:
         encoder: of labelled queries and passages.
-        passages: that are searched; translations are in one group.
-        translated: whether translations of a page answer what it answers.
+        passages: that are searched.
     """
 
     encoder: TextEncoder
     passages: tuple[Candidate, ...]
-    translated: bool = True
 
     def adapter(self, form: str, data: RetrievalData) -> Vectors:
         """Return the matrix of an adapter, `ADAPTER` or `ANSWERED`, from labels, `(D, D)`."""
         queries = self.encoder.encode([question.text for question in data.questions], "question")
         offset = self._mean - queries.mean(0)
         answers = self._answers(data, queries) if form == ANSWERED else queries[:0]
-        return metric_adapter(offset, self._translations, answers, len(queries))
+        return metric_adapter(offset, answers, len(queries))
 
     def _answers(self, data: RetrievalData, queries: Vectors) -> Vectors:
         """Return the differences of the nearest passages of right pages from their queries, `(a, D)`."""
@@ -49,20 +47,7 @@ class Differences:
         return np.stack(found)
 
     @cached_property
-    def _vectors(self) -> Vectors:
-        return self.encoder.encode([each.text for each in self.passages], "candidate")
-
-    @cached_property
     def _mean(self) -> Vectors:
         """The mean vector of the passages, `(D,)`."""
-        return np.asarray(self._vectors.mean(0, dtype=np.float64), np.float32)
-
-    @cached_property
-    def _translations(self) -> Vectors:
-        """Differences of pages from the means of their translations, `(m, D)`; none if these answer otherwise."""
-        found = [self._vectors[:0]]
-        groups = grouped(range(len(self.passages)), lambda i: self.passages[i].group)
-        for own in groups.values() if self.translated else ():
-            pages = grouped(own, lambda i: self.passages[i].page).values()
-            found.append(around_mean([self._vectors[list(each)] for each in pages]))
-        return np.concatenate(found)
+        vectors = self.encoder.encode([each.text for each in self.passages], "candidate")
+        return np.asarray(vectors.mean(0, dtype=np.float64), np.float32)

@@ -150,14 +150,12 @@ class Trial:
         labels: on its pages.
         vectors: text of a query → its unit vector, `(D,)`.
         pool: the ranking of the index.
-        translated: whether translations of a page answer what it answers.
     """
 
     store: LocalStore
     labels: Labels
     vectors: Mapping[str, NDArray[np.float32]]
     pool: Pool
-    translated: bool = True
 
     @classmethod
     def of(cls, searcher: Searcher, labels: RetrievalData, folds: int, same_page: bool | None) -> Self:
@@ -168,7 +166,7 @@ class Trial:
         pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
         texts = list(dict.fromkeys(question.text for question in joined.data.questions))
         vectors = project(searcher.encoder, store.arrays).encode(texts, QUERY)
-        return cls(store, joined, dict(zip(texts, vectors, strict=True)), pool, same_page is not False)
+        return cls(store, joined, dict(zip(texts, vectors, strict=True)), pool)
 
     def table(self) -> Table:
         """Return the scores of held-out folds by step, and of the control if answers would be kept."""
@@ -218,7 +216,7 @@ class Trial:
     @cached_property
     def _differences(self) -> Differences:
         candidates = self.labels.everything.candidates
-        return Differences(_StoredVectors(self.store, candidates, self.vectors), candidates, self.translated)
+        return Differences(_StoredVectors(self.store, candidates, self.vectors), candidates)
 
 
 class _StoredVectors:

@@ -143,7 +143,8 @@ class TuneRun(Run[TuneConfig]):
         files.save_model(encoder.save, encoder.size)
         if config.documents:
             # As scored: in float32, and the kept encoder has a projection if one was better.
-            asked = {**self._index.model_dump(exclude_defaults=True), "neutral": False, "precision": "float32"}
+            neutral = None if is_neutral(encoder) else False
+            asked = {**self._index.model_dump(exclude_defaults=True), "neutral": neutral, "precision": "float32"}
             trust = config.encoder.trust_remote_code
             to, how = files.path / "index", (str(files.model), asked, config.device, trust)
             ranking = {**PLAIN, **RANKINGS.get(choice.kept.pool, {})} if choice else {}

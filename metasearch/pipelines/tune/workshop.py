@@ -15,8 +15,9 @@ from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.adapter import MappedEncoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import ProjectedEncoder, append
+from metasearch.encoders.neutral import ProjectedEncoder, append, is_neutral
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
+from metasearch.encoders.translations import translation_map
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines import factory
@@ -33,14 +34,16 @@ from metasearch.runs.signals import interrupted
 class Workshop:
     """Makes and scores the encoders of the steps from the base encoder, which never changes.
 
-    `vectors` has its vectors of all texts, which took `per_text` seconds each. `passages` are all that may be searched.
-    `languages` are those of the projection. `aligned` is the folder of the encoder that was aligned on translations.
+    `vectors` has its vectors of all texts, which took `per_text` seconds each. `passages` are all that may be searched,
+    and `translated` their texts by page and its translations, from which an index has a map of queries. `languages` are
+    those of the projection. `aligned` is the folder of the encoder that was aligned on translations.
     """
 
     config: TuneConfig
     encoder: Encoder
     vectors: CachedEncoder
     passages: tuple[Candidate, ...] = ()
+    translated: tuple[tuple[tuple[str, ...], ...], ...] = ()
     per_text: float = 0.0
     languages: tuple[str, ...] = ()
     aligned: Path | None = None
@@ -58,7 +61,7 @@ class Workshop:
         with report_progress(encoder, partial(callback.on_encode, "documents")):
             vectors.encode([candidate.text for candidate in data.candidates], "candidate")
         per_text = (time.perf_counter() - start) / (len(data.questions) + len(data.candidates))
-        return cls(config, encoder, vectors, data.candidates, per_text, languages)
+        return cls(config, encoder, vectors, data.candidates, labels.translated, per_text, languages)
 
     def score(
         self, step: Step, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback
@@ -69,8 +72,11 @@ class Workshop:
             encoder: TextEncoder = CachedEncoder(self.make(step, benchmark, callback))
         else:
             encoder = self._projected(benchmark, callback) if step.projected else self.vectors
+        if self.translated and (step.projected or is_neutral(self.encoder)):
+            groups = [[encoder.encode(texts, "candidate") for texts in group] for group in self.translated]
+            encoder = MappedEncoder(encoder, translation_map(groups))
         if step.adapts:
-            known = Differences(encoder, self.passages, self.config.same_page is not False)
+            known = Differences(encoder, self.passages)
             right = shuffled(train, benchmark.fold) if step.shuffled else train
             encoder = MappedEncoder(encoder, known.adapter(step.learner, right))
         if step.shuffled and not step.learns:
