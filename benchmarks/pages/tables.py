@@ -18,7 +18,8 @@ _SYSTEMS = ("default", "bm25", "mini", "mini-e5", "e5-lite", "e5", "muse")
 
 def line_of(row: Row) -> tuple[object, ...]:
     """Return what a row is known again by."""
-    return tuple(row[key] for key in ("set", "unit", "system", "projection", "balanced"))
+    keys = ("set", "unit", "system", "projection", "translations", "balanced")
+    return tuple(row.get(key, False) for key in keys)
 
 
 def rows_in_order(rows: Sequence[Row], unit: str, names: Sequence[str] = tuple(SETS)) -> list[Row]:
@@ -28,7 +29,7 @@ def rows_in_order(rows: Sequence[Row], unit: str, names: Sequence[str] = tuple(S
     found = [row for row in latest if row["unit"] == unit or row["system"] == "bm25"]
 
     def place(row: Row) -> tuple[object, ...]:
-        return list(SETS).index(row["set"]), _place(row["system"]), row["projection"], row["balanced"]
+        return list(SETS).index(row["set"]), _place(row["system"]), *line_of(row)[3:]
 
     return sorted(found, key=place)
 
@@ -38,7 +39,7 @@ def main_table(rows: Sequence[Row], unit: str = "passage") -> str:
     kept = rows_in_order(rows, unit)
     there = [name for name in SETS if any(row["set"] == name for row in kept)]
     lines: dict[tuple[object, ...], dict[str, Row]] = {}
-    for row in sorted(kept, key=lambda row: (_place(row["system"]), row["projection"], row["balanced"])):
+    for row in sorted(kept, key=lambda row: (_place(row["system"]), *map(bool, line_of(row)[3:]))):
         lines.setdefault(line_of(row)[2:], {})[row["set"]] = row
     heads = ["system", *(SETS[name] for name in there)]
     body = []
@@ -91,7 +92,7 @@ def _score(row: Row) -> str:
 def _name(row: Row) -> str:
     if row["system"] == "default":
         return f"no option (`{row['encoder']}`)"
-    added = [name for name in ("projection", "balanced") if row[name]]
+    added = [name for name in ("projection", "translations", "balanced") if row.get(name)]
     return " + ".join([f"`{row['system']}`" if row["system"] != "bm25" else "BM25", *added])
 
 
