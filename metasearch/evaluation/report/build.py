@@ -112,9 +112,9 @@ def _clean(value: Any) -> Any:
     return _FORBIDDEN.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def drawn(figure: Figure) -> Markup:
-    """Return a figure as SVG."""
-    return Markup(environment().get_template("figure.svg.j2").render(figure=figure))
+def drawn(figure: Figure, alone: bool = True) -> Markup:
+    """Return a figure as SVG, as a file or for the page."""
+    return Markup(environment().get_template("figure.svg.j2").render(figure=figure, alone=alone))
 
 
 def _pixels(value: float) -> str:

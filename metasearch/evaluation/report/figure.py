@@ -152,7 +152,7 @@ class Figure:
         return tick_label(tick)
 
     def marks(self, number: int) -> list[Mark]:
-        """Return what is drawn of a series."""
+        """Return the drawn values of a series."""
         # The curves of several series stand a little apart, so that their intervals do not hide each other.
         step = 7.0 if self.curves else self.bar
         shift = step * (number - (len(self.series) - 1) / 2)
