@@ -11,8 +11,8 @@ from functools import cached_property
 from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.ticks import round_ticks, tick_label
 
-COLOURS = ("#7f7f7f", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Colours of the series: grey and black, and those of Okabe and Ito (2008), which color-blind readers tell apart."""
+COLOURS = ("#7f7f7f", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255")
+"""Colours of the series, which color-blind readers tell apart: grey, six of Okabe and Ito (2008), and wine of Tol."""
 
 _LETTER = 7.2
 """Estimated width of a letter in a font of 13 pixels."""
@@ -103,7 +103,9 @@ class Figure:
     def _words(self) -> float:
         """Width that the title needs, and the notes up to some width at which they are broken."""
         longest = max([0, *map(len, self.notes)])
-        return max(_LEAST, 1.2 * _LETTER * len(self.title) + 2 * _RIGHT, min(_LETTER * longest, _LEAST))
+        return max(
+            _LEAST, 1.2 * _LETTER * len(self.title) + 2 * _RIGHT, min(_LETTER * longest + 2 * _RIGHT, 1.4 * _LEAST)
+        )
 
     @cached_property
     def legend(self) -> tuple[tuple[float, float, str, str], ...]:
@@ -173,8 +175,9 @@ class Figure:
 
 def split(figure: Figure) -> Iterator[Figure]:
     """Yield a figure in parts, none with more series than there are colours; the first series is in each part."""
-    first, rest, size = figure.series[:1], figure.series[1:], len(COLOURS) - 1
-    count = max(1, math.ceil(len(rest) / size))
+    first, rest = figure.series[:1], figure.series[1:]
+    count = max(1, math.ceil(len(rest) / (len(COLOURS) - 1)))
+    size = math.ceil(len(rest) / count)
     for number in range(count):
         own = (*first, *rest[number * size : (number + 1) * size])
         name, part = (f"-{number + 1}", f", part {number + 1} of {count}") if count > 1 else ("", "")
