@@ -14,8 +14,8 @@ from metasearch.evaluation.report.ticks import round_ticks, tick_label
 COLOURS = ("#7f7f7f", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255")
 """Colours of the series, which color-blind readers tell apart: grey, six of Okabe and Ito (2008), and wine of Tol."""
 
-_LETTER = 7.2
-"""Estimated width of a letter in a font of 13 pixels."""
+_LETTER, _SMALL = 7.2, 6.6
+"""Estimated width of a letter in fonts of 13 and 12 pixels."""
 _LEFT, _RIGHT, _PLOT, _LINE = 64.0, 16.0, 260.0, 20.0
 _LEAST, _THINNEST, _WIDEST = 420.0, 7.0, 26.0
 
@@ -104,7 +104,7 @@ class Figure:
         """Width that the title needs, and the notes up to some width at which they are broken."""
         longest = max([0, *map(len, self.notes)])
         return max(
-            _LEAST, 1.2 * _LETTER * len(self.title) + 2 * _RIGHT, min(_LETTER * longest + 2 * _RIGHT, 1.4 * _LEAST)
+            _LEAST, 1.2 * _LETTER * len(self.title) + 2 * _RIGHT, min(_SMALL * longest + 2 * _RIGHT, 1.4 * _LEAST)
         )
 
     @cached_property
@@ -132,7 +132,7 @@ class Figure:
     @property
     def lines(self) -> tuple[str, ...]:
         """The notes, broken into lines of the figure's width."""
-        return tuple(line for note in self.notes for line in _wrapped(note, int((self.width - 2 * _RIGHT) / _LETTER)))
+        return tuple(line for note in self.notes for line in _wrapped(note, int((self.width - 2 * _RIGHT) / _SMALL)))
 
     @property
     def height(self) -> float:
