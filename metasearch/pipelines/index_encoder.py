@@ -49,16 +49,16 @@ def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tu
     parts, made = [], plain(encoder)
     if neutral := of_arrays(store.arrays):
         append(made, neutral)
-        parts.append(f"its projection of {join(neutral.languages)}")
+        parts.append(f"its projection of {_join(neutral.languages)}")
     if store.adapter:
         made = _with_adapter(made, store.adapter)
         parts.append(f"its query adapter '{store.adapter.name}'")
     if not parts:
         log.info("%s: it has no projection, and no adapter in use: its encoder is exported alone", store.name)
-    return made, f"It encodes as an index is searched, with {join(['its prompts', *parts])}."
+    return made, f"It encodes as an index is searched, with {_join(['its prompts', *parts])}."
 
 
-def join(words: Sequence[str]) -> str:
+def _join(words: Sequence[str]) -> str:
     """Return words as a list in a sentence."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
