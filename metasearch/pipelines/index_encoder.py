@@ -4,7 +4,9 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from metasearch.compress.standard import plain
 from metasearch.config import registry, yaml
@@ -14,9 +16,9 @@ from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import append
-from metasearch.retrieval.index.base import Adapter, canonical
+from metasearch.retrieval.index.base import canonical
 from metasearch.retrieval.index.database import INNER, exists
-from metasearch.retrieval.index.projection import of_arrays
+from metasearch.retrieval.index.projection import MAP, of_arrays, query_matrix
 from metasearch.retrieval.index.stores import is_address, open_store
 
 log = logging.getLogger(__name__)
@@ -31,7 +33,8 @@ def is_index(name: str) -> bool:
 def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tuple[Encoder, str]:
     """Return the encoder of an index as a standard model, and what it has of the index, in a sentence.
 
-    Texts of every role go through the projection of the index, and queries also through the adapter in use.
+    Texts of every role go through the projection of the index, and queries also through the map of its
+    translations and the adapter in use.
 
     Raises:
         RunFolderError: there is no such index, or it is damaged.
@@ -50,9 +53,12 @@ def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tu
     if neutral := of_arrays(store.arrays):
         append(made, neutral)
         parts.append(f"its projection of {_join(neutral.languages)}")
+    if MAP in store.arrays:
+        parts.append("its map of translations")
     if store.adapter:
-        made = _with_adapter(made, store.adapter)
         parts.append(f"its query adapter '{store.adapter.name}'")
+    matrix = query_matrix(store.arrays, store.adapter)
+    made = made if matrix is None else _with_queries_through(made, matrix)
     if not parts:
         log.info("%s: it has no projection, and no adapter in use: its encoder is exported alone", store.name)
     return made, f"It encodes as an index is searched, with {_join(['its prompts', *parts])}."
@@ -63,9 +69,9 @@ def _join(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def _with_adapter(encoder: Encoder, adapter: Adapter) -> AdaptedEncoder:
+def _with_queries_through(encoder: Encoder, matrix: NDArray[np.float32]) -> AdaptedEncoder:
     """Return an encoder with an adapter of queries."""
-    module = MatrixAdapter(len(adapter.matrix))
+    module = MatrixAdapter(len(matrix))
     with torch.no_grad():
-        module.delta.copy_(torch.tensor(adapter.matrix) - torch.eye(len(adapter.matrix)))
+        module.delta.copy_(torch.tensor(matrix) - torch.eye(len(matrix)))
     return AdaptedEncoder(encoder, module)

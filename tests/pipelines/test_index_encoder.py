@@ -49,18 +49,18 @@ def test_sentence_transformers_encodes_as_the_index_is_searched(index, tmp_path)
     model = SentenceTransformer(str(tmp_path / "model"), device="cpu")
     require_equal(model, open_searcher(index, "cpu"))
     np.testing.assert_array_equal(model.encode(TEXTS), model.encode_document(TEXTS))
-    made = "as an index is searched, with its prompts, its projection of de and en and its query adapter 'clicks'"
+    made = "with its prompts, its projection of de and en, its map of translations and its query adapter 'clicks'"
     assert made in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
 
 
-def test_without_an_adapter_in_use_only_projection_and_prompts_are_exported(index, tmp_path):
+def test_without_an_adapter_in_use_the_rest_is_exported(index, tmp_path):
     use_adapter(index, None)
     try:
         encoder, made = load_index_encoder(index)
         require_equal(encoder, open_searcher(index, "cpu"))
     finally:
         use_adapter(index, "clicks")
-    assert made == "It encodes as an index is searched, with its prompts and its projection of de and en."
+    assert made.endswith(" with its prompts, its projection of de and en and its map of translations.")
 
 
 def test_an_index_is_told_from_an_encoder(index, tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from metasearch.data.formats.arrays import derive
+from metasearch.retrieval.index.base import Adapter
 from metasearch.retrieval.index.exact_search import Quantised, to_int8
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ def languages_of(arrays: Arrays) -> tuple[str, ...]:
 def projection_in(arrays: Arrays) -> Arrays:
     """Return the arrays of the projection; none without one."""
     return {name: arrays[name] for name in _PROJECTION if name in arrays}
+
+
+def query_matrix(arrays: Arrays, adapter: Adapter | None) -> NDArray[np.float32] | None:
+    """Return what queries go through, `(D, D)`: the map of translations, then an adapter; None for neither."""
+    matrix = arrays.get(MAP)
+    if adapter is None or matrix is None:
+        return matrix if adapter is None else adapter.matrix
+    return (adapter.matrix.astype(np.float64) @ matrix.astype(np.float64)).astype(np.float32)
 
 
 def projected(folder: Path, contents: str, arrays: Arrays, stored: Callable[[], Quantised]) -> Quantised:

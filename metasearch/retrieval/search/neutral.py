@@ -20,7 +20,7 @@ from metasearch.encoders.neutral import ProjectedEncoder, estimate, is_neutral, 
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import DataError
 from metasearch.retrieval.index.base import Adapter, FilePlaces
-from metasearch.retrieval.index.projection import MAP, Arrays, languages_of, of_arrays, to_arrays
+from metasearch.retrieval.index.projection import Arrays, languages_of, of_arrays, query_matrix, to_arrays
 from metasearch.retrieval.index.writer import IndexWriter
 from metasearch.retrieval.search.translations import with_translations
 
@@ -35,9 +35,8 @@ log = logging.getLogger(__name__)
 def project(encoder: Encoder, arrays: Arrays, adapter: Adapter | None = None) -> TextEncoder:
     """Return the encoder through the stored projection of a neutral index, its map of translations, and its adapter."""
     neutral = of_arrays(arrays)
-    found: TextEncoder = encoder if neutral is None else ProjectedEncoder(encoder, neutral)
-    found = MappedEncoder(found, arrays[MAP]) if MAP in arrays else found
-    return found if adapter is None else MappedEncoder(found, adapter.matrix)
+    found, matrix = encoder if neutral is None else ProjectedEncoder(encoder, neutral), query_matrix(arrays, adapter)
+    return found if matrix is None else MappedEncoder(found, matrix)
 
 
 def check(encoder: Encoder, wanted: bool | None, arrays: Arrays, counts: Mapping[str, int]) -> None:
