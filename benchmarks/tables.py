@@ -201,6 +201,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "pages": lambda: pages.main_table(rows_of("pages")),
     "pages-languages": lambda: pages.languages_table(rows_of("pages")),
     "pages-balance": lambda: pages.balance_table(rows_of("pages")),
+    "pages-translations": lambda: pages.translations_table(rows_of("pages")),
     "index-speed": lambda: index.table(rows_of("index")),
     "short-index-speed": lambda: short(index.table(rows_of("index")), "", "now", left=1),
     "first-search": lambda: first_search_table(rows_of("first_search")),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from benchmarks.common.rows import Row, latest_rows
+from metasearch.evaluation.statistics.paired import paired_test
 from metasearch.runs.markdown import markdown
 
 MAP = "map@20"
@@ -63,7 +64,7 @@ def balance_table(rows: Sequence[Row]) -> str:
         row
         for unit in ("passage", "candidate")
         for row in rows_in_order(rows, unit)
-        if row["balanced"] and row["system"] != "bm25"
+        if row["balanced"] and row["system"] != "bm25" and not row.get("translations")
     ]
     names = {
         "map@20": "all",
@@ -77,6 +78,24 @@ def balance_table(rows: Sequence[Row]) -> str:
         cells = [_change(row["values"][name], row["gains"][name]) for name in names]
         lines.append([SETS[row["set"]], _name({**row, "balanced": False}), *cells])
     return markdown(["set", "system", *names.values()], lines, left=2)
+
+
+def translations_table(rows: Sequence[Row]) -> str:
+    """Return what the map of translations adds to a projection and balanced scores; the interval is over pages."""
+    found: dict[tuple[str, str], dict[bool, Row]] = {}
+    for row in rows_in_order(rows, "passage"):
+        if row["projection"] and row["balanced"]:
+            found.setdefault((row["set"], row["system"]), {})[row.get("translations", False)] = row
+    lines = []
+    for (name, system), own in found.items():
+        if len(own) < 2:
+            continue
+        before, after = own[False], own[True]
+        test = paired_test(*([each["pages"][page] / 1e4 for page in before["pages"]] for each in (after, before)))
+        alone = (100 * (after["values"][key][0] - before["values"][key][0]) for key in ("own alone", "other alone"))
+        gain = f"{100 * before['values'][MAP][0]:.1f} {test.shown()}"
+        lines.append([SETS[name], f"`{system}`", gain, *(f"{each:+.1f}" for each in alone)])
+    return markdown(["set", "encoder", "all", "own", "another"], lines, left=2)
 
 
 def _change(after: Sequence[float], gain: Sequence[float]) -> str:
