@@ -161,6 +161,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "adaptation": lambda: adapt.table(rows_of("adaptation"), "GNOME help, first paragraphs"),
     "adaptation-pages": lambda: adapt.table(rows_of("adaptation"), "GNOME help, 60 pages"),
     "adaptation-debian": lambda: adapt.table(rows_of("adaptation"), "debian-reference-60"),
+    "adaptation-faq": lambda: adapt.table(rows_of("adaptation"), "debian-faq-60"),
     "adaptation-developers": lambda: adapt.table(rows_of("adaptation"), "developers-reference-60"),
     "expansion": lambda: expansion.table(rows_of("expansion")),
     "alignment-curves": lambda: alignment.curves_table(rows_of("alignment")),

@@ -69,7 +69,7 @@ def are_translated(languages: Mapping[str, str]) -> bool:
 
 
 def translations(languages: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """Return the pages that are translations of each other: those of one path but for the language, each in its own.
+    """Return groups of pages with the same path but for the language, each in another language.
 
     Args:
         languages: path of a page → its language.
