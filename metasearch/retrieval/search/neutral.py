@@ -31,7 +31,7 @@ _GROWN = 2
 log = logging.getLogger(__name__)
 
 
-def project(encoder: Encoder, arrays: Arrays, adapter: Adapter | None = None) -> TextEncoder:
+def project(encoder: TextEncoder, arrays: Arrays, adapter: Adapter | None = None) -> TextEncoder:
     """Return the encoder through the stored projection of a neutral index, and through its query adapter."""
     neutral = of_arrays(arrays)
     projected = encoder if neutral is None else ProjectedEncoder(encoder, neutral)
