@@ -44,7 +44,7 @@ def command(
     if until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     if (folder / PLAN).is_file():
-        click.echo(f"{encode_shards(folder, trust_remote_code):,} shards encoded")
+        click.echo(f"{encode_shards(folder, trust_remote_code):,} parts encoded")
         return
     from metasearch.pipelines.resume import kind_of, open_run
     from metasearch.pipelines.run import WAIT_SECONDS

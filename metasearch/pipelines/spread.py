@@ -81,7 +81,7 @@ class JobEncoder:
                 again = True
 
     def _submit(self) -> None:
-        names = [f"job-{number}" for number in range(1, min(self._jobs, len(self._shards)) + 1)]
+        names = [f"job-{number}" for number in range(1, min(self._jobs, self._shards.parts) + 1)]
         self._waiting = [name for name in names if name not in self._launcher.active]
 
     def _look(self) -> None:

@@ -98,10 +98,7 @@ def index_documents(
     known_as = kind.encoder if kind and same else _anywhere(name)
     by = None
     if spread:
-        plan = EncoderPlan(
-            name=_anywhere(name), fingerprint=loaded.fingerprint, prompts=dict(settings.prompts),
-            precision=loaded.precision, device=device,
-        )  # fmt: skip
+        plan = EncoderPlan.of(loaded, _anywhere(name), dict(settings.prompts), device)
         by = partial(spread, plan)
     result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, by)
     if target or vectors:

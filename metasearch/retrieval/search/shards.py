@@ -1,14 +1,14 @@
-"""Texts in shards, which any number of processes encode: a file of texts becomes a file of vectors.
+"""Texts in shards, which any number of processes encode: files of texts become files of vectors.
 
-plan.json      how to open the encoder, and the names of all shards in their order; written whole, after all texts
-NAME.json      texts of a shard; its name is their hash
-NAME.vectors   their vectors; written whole
-NAME.lock      held by the process that encodes the shard
-done.jsonl     a line for each encoded shard
-jobs/          logs of the processes
+plan.json         how to open the encoder, and the shards in their order; written whole, after all texts
+NAME.json         distinct texts that `metasearch index` encodes at a time; the name is their hash
+NAME-K.vectors    vectors of part K of them; written whole
+NAME-K.lock       held by the process that encodes the part
+done.jsonl        a line for each encoded part
+jobs/             logs of the processes
 
-A shard has the texts that `metasearch index` encodes at a time, so its vectors have the same bits wherever they are
-encoded. Where file locks reach no further than a machine, two machines may encode the same shard, and write the same.
+A part has whole batches of `Encoder.encode`, which takes texts by length, so its vectors have the same bits wherever it
+is encoded.
 """
 
 import io
@@ -19,6 +19,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import product
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -30,15 +32,18 @@ from metasearch.config.index import Chosen
 from metasearch.config.roles import Role
 from metasearch.config.run import Device
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.lengths import GPU_BATCH_TEXTS
 from metasearch.encoders.load import load_reader
 from metasearch.errors import EncoderError, RunFolderError
-from metasearch.io import atomic_write, read_bytes, sha256_of_bytes, write_error
+from metasearch.io import NEW, atomic_write, read_bytes, sha256_of_bytes, write_error
 from metasearch.retrieval.search.passages import ROLE
 
 FOLDER = "shards"
 """In the folder of an index, while jobs encode its texts."""
 PLAN = "plan.json"
-_SUFFIXES = (".json", ".vectors", ".lock")
+_PART = 256
+"""Texts of a part, in whole batches of 64 texts; on a GPU, whose batches have more, `GPU_BATCH_TEXTS`."""
+_SUFFIXES = (".json", ".vectors", ".lock", NEW)
 _DIGEST = 64
 """Bytes of the SHA-256, in hexadecimal, at the beginning of a file of vectors."""
 
@@ -53,6 +58,16 @@ class EncoderPlan(FrozenConfig):
     prompts: dict[Role, str]
     precision: Chosen
     device: Device
+    part: int
+
+    @classmethod
+    def of(cls, encoder: Encoder, name: str, prompts: dict[Role, str], device: Device) -> "EncoderPlan":
+        """Return the plan for an encoder that was opened by this name, with these prompts and device."""
+        part = _PART if encoder.device.type == "cpu" else GPU_BATCH_TEXTS
+        return cls(
+            name=name, fingerprint=encoder.fingerprint, prompts=prompts, precision=encoder.precision, device=device,
+            part=part,
+        )  # fmt: skip
 
     def open(self, trust_remote_code: bool) -> Encoder:
         """Open the encoder; `EncoderError` if it cannot be found or is another one here."""
@@ -62,67 +77,67 @@ class EncoderPlan(FrozenConfig):
         return loaded.choose_precision(self.precision, tried=True)
 
 
-class ShardPlan(FrozenConfig):
-    """`plan.json`: the encoder, and the shards in their order."""
+class Plan(FrozenConfig):
+    """`plan.json`: the encoder, and the shards in their order with their numbers of parts."""
 
     encoder: EncoderPlan
-    shards: tuple[str, ...]
+    shards: tuple[tuple[str, int], ...]
 
 
 class Shards:
     """The shards of some texts in a folder, for the process that has the texts."""
 
     def __init__(self, folder: Path, encoder: EncoderPlan) -> None:
-        self.folder, self.encoder = folder, encoder
-        self._left: Counter[str] = Counter()  # shards that were not taken; equal texts are one file
+        self.folder, self._encoder = folder, encoder
+        self._left: Counter[str] = Counter()  # shards that are not stored; equal texts are one
+        self.parts = 0
 
     def write(self, portions: Iterable[Sequence[str]]) -> None:
         """Write shards of these texts; files of a former plan stay as far as they belong to this one."""
-        names = []
+        shards = []
         for texts in portions:
-            names.append(self.name(texts))
-            if not (path := self._texts(names[-1])).exists():
-                atomic_write(path, json.dumps(texts))
-        self._left = Counter(names)
-        atomic_write(self.folder / PLAN, ShardPlan(encoder=self.encoder, shards=tuple(names)).model_dump_json())
-        known = {*names, Path(PLAN).stem}
+            name = self._name(texts)
+            if not (path := self.folder / f"{name}.json").exists():
+                atomic_write(path, json.dumps(list(dict.fromkeys(texts))))
+            shards.append((name, self._parts(texts)))
+        self._left = Counter(name for name, _ in shards)
+        self.parts = sum(dict(shards).values())
+        atomic_write(self.folder / PLAN, Plan(encoder=self._encoder, shards=tuple(shards)).model_dump_json())
         for path in self.folder.iterdir():
-            if path.suffix in _SUFFIXES and path.stem not in known:
+            if path.suffix in _SUFFIXES and path.name != PLAN and path.stem.partition("-")[0] not in self._left:
                 path.unlink(missing_ok=True)
 
-    def name(self, texts: Sequence[str]) -> str:
-        """Return the name of the shard with these texts."""
-        return sha256_of_bytes(json.dumps([self.encoder.fingerprint, self.encoder.precision, texts]).encode())[:32]
-
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
-        """Return the vectors of a shard `(n, D)`; None as long as it is not encoded."""
-        path = self._texts(self.name(texts)).with_suffix(".vectors")
-        try:
-            found = read_bytes(path)
-        except FileNotFoundError:
+        """Return the vectors of a shard's texts `(n, D)`; None as long as a part is not encoded."""
+        paths = self._vectors(texts)
+        if not all(path.exists() for path in paths):
             return None
-        except OSError as error:
-            raise RunFolderError(f"{path} cannot be read: {error.strerror or error}") from None
-        if sha256_of_bytes(found[_DIGEST:]).encode() != found[:_DIGEST]:
-            log.warning("%s is damaged; its texts are encoded again", path)
-            path.unlink()
+        found = [each for path in paths if (each := _read_vectors(path))]
+        if len(found) < len(paths):
             return None
-        vectors: NDArray[np.float32] = np.load(io.BytesIO(found[_DIGEST:]), allow_pickle=False)
-        return vectors
+        numbers, vectors = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        distinct: NDArray[np.float32] = vectors[np.argsort(numbers)]
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        return distinct[[place[text] for text in texts]]
 
     def drop(self, texts: Sequence[str]) -> None:
         """Delete a shard whose vectors are stored."""
-        name = self.name(texts)
+        name = self._name(texts)
         self._left[name] -= 1
         if not self._left[name]:
-            for suffix in _SUFFIXES:
-                self._texts(name).with_suffix(suffix).unlink(missing_ok=True)
+            for path in (self.folder / f"{name}.json", *self._vectors(texts), *self._vectors(texts, ".lock")):
+                path.unlink(missing_ok=True)
 
-    def __len__(self) -> int:
-        return self._left.total()
+    def _vectors(self, texts: Sequence[str], suffix: str = ".vectors") -> list[Path]:
+        name, count = self._name(texts), self._parts(texts)
+        return [self.folder / f"{name}-{part}{suffix}" for part in range(count)]
 
-    def _texts(self, name: str) -> Path:
-        return self.folder / f"{name}.json"
+    def _parts(self, texts: Sequence[str]) -> int:
+        return ceil(len(set(texts)) / self._encoder.part)
+
+    def _name(self, texts: Sequence[str]) -> str:
+        facts = [self._encoder.fingerprint, self._encoder.precision, self._encoder.part, *dict.fromkeys(texts)]
+        return sha256_of_bytes(json.dumps(facts).encode())[:32]
 
 
 def remove_shards(index: Path) -> None:
@@ -130,57 +145,74 @@ def remove_shards(index: Path) -> None:
     shutil.rmtree(index / FOLDER, ignore_errors=True)
 
 
-def encode_shards(folder: Path, trust_remote_code: bool = False) -> int:
-    """Encode shards of a folder until all are encoded, by this process or by others; return how many it encoded.
+def _read_vectors(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+    """Return the numbers of a part's texts, and their vectors; None of a damaged file, which is deleted."""
+    try:
+        found = read_bytes(path)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror or error}") from None
+    if sha256_of_bytes(found[_DIGEST:]).encode() != found[:_DIGEST]:
+        log.warning("%s is damaged; its texts are encoded again", path)
+        path.unlink()
+        return None
+    content = io.BytesIO(found[_DIGEST:])
+    return np.load(content, allow_pickle=False), np.load(content, allow_pickle=False)
 
-    A shard whose process dies is encoded by another one, which waits for it at the end.
+
+# What the processes do.
+
+
+def encode_shards(folder: Path, trust_remote_code: bool = False) -> int:
+    """Encode parts of shards until all are encoded, by this process or by others; return how many it encoded.
+
+    A part whose process dies is encoded by another one, which waits for it at the end.
 
     Raises:
         EncoderError: the encoder cannot be found or loaded, or is another one on this machine.
         ConfigError: this machine cannot compute in the precision.
-        RunFolderError: there is no plan, or a file cannot be written.
+        RunFolderError: there is no plan, or a file cannot be read or written.
     """
-    plan, encoder = _read(folder / PLAN), None
-    done = 0
-    for patience in (0.0, -1.0):  # those that another process has begun come last
-        for number, name in enumerate(plan.shards, 1):
-            texts, vectors = folder / f"{name}.json", folder / f"{name}.vectors"
-            if vectors.exists() or not texts.exists():
+    try:
+        plan = Plan.model_validate_json(read_bytes(folder / PLAN))
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{folder / PLAN} cannot be read: {error}; run metasearch index again") from None
+    encoder, done = None, 0
+    for patience, (name, parts) in product((0.0, -1.0), plan.shards):  # those that another process has begun come last
+        texts = folder / f"{name}.json"
+        for part in range(parts):
+            target = folder / f"{name}-{part}.vectors"
+            if target.exists() or not texts.exists():
                 continue
             encoder = encoder or plan.encoder.open(trust_remote_code)
-            with _claimed(folder / f"{name}.lock", patience) as mine:
-                if mine and not vectors.exists() and (count := _encode(texts, vectors, encoder)):
-                    done += 1
-                    log.info("shard %d of %d: %d texts encoded", number, len(plan.shards), count)
+            with _claimed(target.with_suffix(".lock"), patience) as mine:
+                done += mine and not target.exists() and _encode(texts, target, part, plan.encoder.part, encoder)
     return done
 
 
-def _encode(source: Path, target: Path, encoder: Encoder) -> int:
-    """Encode a shard; return the number of its texts, or 0 where others have stored it meanwhile."""
+def _encode(source: Path, target: Path, part: int, size: int, encoder: Encoder) -> bool:
+    """Encode a part of a shard; return False where the shard was stored meanwhile."""
     began = time.monotonic()
     try:
         texts = json.loads(read_bytes(source))
     except FileNotFoundError:
-        return 0
+        return False
     except (OSError, ValueError) as error:
         raise RunFolderError(f"{source} cannot be read: {error}; run metasearch index again") from None
+    # The order in which `encode` takes all texts of the shard.
+    chosen = np.argsort(-encoder.lengths(texts, ROLE), kind="stable")[part * size : (part + 1) * size]
     content = io.BytesIO()
-    np.save(content, encoder.encode(texts, ROLE))
+    np.save(content, chosen)
+    np.save(content, encoder.encode([texts[i] for i in chosen.tolist()], ROLE))
     encoder.forget()
     if not source.exists():
-        return 0
+        return False
     atomic_write(target, sha256_of_bytes(content.getvalue()).encode() + content.getvalue())
-    line = {"shard": target.stem, "texts": len(texts), "seconds": round(time.monotonic() - began, 3)}
+    seconds = time.monotonic() - began
+    log.info("%s: %d texts encoded in %.1f s", target.name, len(chosen), seconds)
+    line = {"part": target.stem, "texts": len(chosen), "seconds": round(seconds, 3)}
     with suppress(OSError), source.with_name("done.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
-    return len(texts)
-
-
-def _read(path: Path) -> ShardPlan:
-    try:
-        return ShardPlan.model_validate_json(read_bytes(path))
-    except (OSError, ValueError) as error:
-        raise RunFolderError(f"{path} cannot be read: {error}; run metasearch index again") from None
+    return True
 
 
 @contextmanager
