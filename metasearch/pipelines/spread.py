@@ -71,7 +71,7 @@ class JobEncoder:
 
     def stop(self) -> None:
         """Let all jobs end, and wait for that; Ctrl-C meanwhile ends them at once."""
-        again = False
+        again, self._waiting = False, []
         while self._launcher.active:
             try:
                 self._launcher.stop(again)
