@@ -13,7 +13,7 @@ from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.index import IndexSettings, RankingSettings, without_password
 from metasearch.config.run import DEFAULT_ENCODER
-from metasearch.config.study import SETTINGS, LauncherConfig, place_of
+from metasearch.config.study import LauncherConfig, place_of
 from metasearch.errors import ConfigError, quoted
 
 
@@ -75,7 +75,7 @@ def command(
     settings, ranking = _options.given(IndexSettings, asked), _options.given(RankingSettings, asked)
     place = place_of(launcher, launcher_settings)
     if jobs and not place:
-        raise ConfigError(f"--jobs {jobs} goes with --launcher {', '.join(SETTINGS)}")
+        raise ConfigError(f"--jobs {jobs} goes with --launcher local, slurm or ray")
     if not documents:
         _change(output, ranking, as_json, **asked)
         return

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import execute, library
+from metasearch.cli._settings import execute, library, reject_unused_options
 from metasearch.config.base import Settings
 from metasearch.config.study import place_of
 from metasearch.errors import ConfigError
@@ -44,6 +44,8 @@ def command(
     if until_eof:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
     if (folder / PLAN).is_file():
+        idle = ("jobs", "launcher", "launcher_settings", "trackers", "as_json")
+        reject_unused_options(*idle, why=f"{folder} has shards of an index, which this process encodes")
         click.echo(f"{encode_shards(folder, trust_remote_code):,} parts encoded")
         return
     from metasearch.pipelines.resume import kind_of, open_run

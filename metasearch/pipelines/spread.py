@@ -18,6 +18,8 @@ from metasearch.pipelines.study.launchers import JobEnd, Launcher, open_launcher
 from metasearch.pipelines.study.launchers.folder import JobFolder
 from metasearch.retrieval.search.shards import FOLDER, EncoderPlan, Shards, remove_shards
 
+_LOG = " (log: "
+
 log = logging.getLogger(__name__)
 
 
@@ -61,24 +63,22 @@ class JobEncoder:
     def forget(self) -> None:
         """Do nothing: the tokens are remembered elsewhere."""
 
-    def finish(self) -> None:
-        """Wait for the jobs, which find nothing left, and delete all shards."""
-        while self._launcher.active:
-            self._look()
-        for name, error in self._errors.items():
-            log.warning("%s failed, and others have encoded its texts: %s", name, error)
-        remove_shards(self._shards.folder.parent)
-
     def stop(self) -> None:
-        """Let all jobs end, and wait for that; Ctrl-C meanwhile ends them at once."""
-        again, self._waiting = False, []
+        """Let all jobs end, also those that wait in a queue, and wait for that; Ctrl-C meanwhile ends them at once."""
+        again = False
         while self._launcher.active:
             try:
                 self._launcher.stop(again)
                 while self._launcher.active:
-                    self._look()
+                    if not self._launcher.collect():
+                        time.sleep(self._launcher.tick)
             except KeyboardInterrupt:
                 again = True
+
+    def tell_errors(self) -> None:
+        """Log why jobs have failed whose texts others have encoded."""
+        for name, error in self._errors.items():
+            log.warning("%s failed, and others have encoded its texts: %s", name, error.rpartition(_LOG)[0])
 
     def _submit(self) -> None:
         names = [f"job-{number}" for number in range(1, min(self._jobs, self._shards.parts) + 1)]
@@ -94,13 +94,13 @@ class JobEncoder:
             if end != JobEnd(0):
                 path = self._launcher.folder.log(name)
                 why = end.reason if end.code is None else f"exit code {end.code}"
-                self._errors[name] = f"{why}: {last_error(path) or 'it wrote no error'} (log: {path})"
+                self._errors[name] = f"{why}: {last_error(path) or 'it wrote no error'}{_LOG}{path})"
         if not ended:
             time.sleep(self._launcher.tick)
 
     def _require_no_error(self) -> None:
         # Jobs mostly fail for the same reason, but each has a log of its own.
-        told = {error.rpartition(" (log: ")[0]: f"{name}: {error}" for name, error in reversed(self._errors.items())}
+        told = {error.rpartition(_LOG)[0]: f"{name}: {error}" for name, error in reversed(self._errors.items())}
         if told:
             raise CellsFailed(
                 f"{len(self._errors)} of the jobs failed. What is encoded is kept; run the same command again to "
@@ -132,6 +132,7 @@ def by_jobs(
     encoder = JobEncoder(Shards(files.path, plan), launcher, jobs)
     try:
         yield encoder
-        encoder.finish()
     finally:
         encoder.stop()
+    encoder.tell_errors()
+    remove_shards(folder)

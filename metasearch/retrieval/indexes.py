@@ -22,7 +22,7 @@ from metasearch.retrieval.index.places import find_encoder, root_facts
 from metasearch.retrieval.index.stores import database, open_store
 from metasearch.retrieval.index.vectors_file import require_writable, write_vectors
 from metasearch.retrieval.index.writer import writing
-from metasearch.retrieval.search.passages import Helpers
+from metasearch.retrieval.search.passages import PortionEncoder
 from metasearch.retrieval.search.roots import known_root
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.shards import EncoderPlan
@@ -47,7 +47,7 @@ def index_documents(
     vectors: Path | None = None,
     ranking: Mapping[str, Any] | None = None,
     root: Path | None = None,
-    spread: Callable[[EncoderPlan, Path], AbstractContextManager[Helpers]] | None = None,
+    spread: Callable[[EncoderPlan, Path], AbstractContextManager[PortionEncoder]] | None = None,
 ) -> UpdateResult:
     """Make an index of exactly these documents; then, if asked, copy it to a database or a file of vectors.
 

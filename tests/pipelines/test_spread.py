@@ -231,7 +231,7 @@ def test_without_a_launcher_the_index_is_finished_here_and_left_shards_are_remov
     ("flags", "said"),
     [
         (["--jobs=0", "--launcher=local"], "Invalid value for '--jobs': 0 is not in the range x>=1"),
-        (["--jobs=2"], "--jobs 2 goes with --launcher local, slurm, ray"),
+        (["--jobs=2"], "--jobs 2 goes with --launcher local, slurm or ray"),
         (["--launcher=slrum"], "unknown choice 'slrum'. Did you mean 'slurm'? Known: local, ray, slurm"),
         (["--launcher-set=cpus=2"], "--launcher-set cpus=2 goes with --launcher slurm or ray"),
         (["--launcher=slurm", "--launcher-set=cpu=2"], "Did you mean 'cpus'?"),

@@ -19,7 +19,7 @@ ROLE: Role = "candidate"
 """In which passages are encoded; queries are questions."""
 
 
-class Helpers(ProgressEncoder, Protocol):
+class PortionEncoder(ProgressEncoder, Protocol):
     """Encodes portions of texts that it is told of before."""
 
     def begin(self, portions: Iterable[Sequence[str]]) -> None:
@@ -29,8 +29,8 @@ class Helpers(ProgressEncoder, Protocol):
         """Clear what is remembered of texts."""
 
 
-Spread = Callable[[Path], AbstractContextManager[Helpers]]
-"""Opens the helpers for the index in a folder, which is locked."""
+Spread = Callable[[Path], AbstractContextManager[PortionEncoder]]
+"""Opens what encodes for the index in a folder, which is locked."""
 
 
 def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, Settings]:
@@ -60,7 +60,7 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, S
 
 @contextmanager
 def encoding(
-    encoder: Encoder | Helpers, what: str, callback: Callback, done: int = 0, total: int | None = None
+    encoder: Encoder | PortionEncoder, what: str, callback: Callback, done: int = 0, total: int | None = None
 ) -> Iterator[None]:
     """Report encoding to a callback, and clear the token cache at the end."""
     try:

@@ -36,7 +36,7 @@ from metasearch.retrieval.index.places import encoder_facts, root_facts, shown
 from metasearch.retrieval.index.projection import languages_of
 from metasearch.retrieval.index.writer import IndexWriter, writing
 from metasearch.retrieval.search.neutral import check, project, renewed, warn_of_outside
-from metasearch.retrieval.search.passages import ROLE, Helpers, Spread, cutting, encoding
+from metasearch.retrieval.search.passages import ROLE, PortionEncoder, Spread, cutting, encoding
 from metasearch.retrieval.search.roots import Root, choose_root
 from metasearch.retrieval.search.shards import remove_shards
 from metasearch.runs.callbacks import SILENT, Callback
@@ -112,7 +112,7 @@ def update(
         log.warning("column '%s' has no effect: no document has rows, such as .jsonl and .csv", settings.column)
     if settings.detect and ALWAYS not in settings.detect and is_known(settings.language or ""):
         log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)
-    with writing(folder, kind) as store, nullcontext() if spread is None else spread(folder) as helpers:
+    with writing(folder, kind) as store, nullcontext() if spread is None else spread(folder) as others:
         store.verify()
         where = choose_root(store, paths, documents, root, drop)
         documents, before = where.rename(documents), store.files
@@ -124,7 +124,7 @@ def update(
         if not store.unprojected:
             warn_of_outside(store.arrays, found.languages)
         unknown = _unknown(store, encoder, found)
-        _encode(store, encoder, found, cut, callback, helpers)
+        _encode(store, encoder, found, cut, callback, others)
         arrays = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
         ranked = {} if ranking is None else {"ranking": dict(ranking)}
         rooted = {} if where.folder is None else root_facts(where.folder, folder)
@@ -133,7 +133,7 @@ def update(
         done = store.finish(found.files, arrays, unknown)
         assert done.quantised  # caches what goes through a projection
         passages, languages, neutral = done.places, done.languages, languages_of(done.arrays)
-        if helpers is None:  # those of jobs that were not continued
+        if others is None:  # those of jobs that were not continued
             remove_shards(folder)
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
@@ -170,13 +170,18 @@ def _unknown(store: IndexWriter, encoder: Encoder, found: "Plan") -> dict[str, s
 
 
 def _encode(
-    store: IndexWriter, encoder: Encoder, found: "Plan", cut: Settings, callback: Callback, helpers: Helpers | None
+    store: IndexWriter,
+    encoder: Encoder,
+    found: "Plan",
+    cut: Settings,
+    callback: Callback,
+    others: PortionEncoder | None,
 ) -> None:
-    done, by = 0, helpers or encoder
+    done, by = 0, others or encoder
     source = by if store.unprojected else project(by, store.arrays)
     try:
-        if helpers and found.new:
-            helpers.begin([passage.text for passage in some] for some in _portions(found, cut))
+        if others and found.new:
+            others.begin([passage.text for passage in some] for some in _portions(found, cut))
         for some in _portions(found, cut):
             with encoding(by, "passages", callback, done, len(found.new)):
                 vectors = source.encode([passage.text for passage in some], ROLE)
