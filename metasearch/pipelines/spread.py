@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.roles import Role
 from metasearch.config.study import LauncherConfig
+from metasearch.data.documents.passage import Passage
 from metasearch.errors import CellsFailed
 from metasearch.pipelines.study.cell import last_error
 from metasearch.pipelines.study.launchers import JobEnd, Launcher, open_launcher
@@ -36,26 +37,26 @@ class JobEncoder:
         self._shards, self._launcher, self._jobs = shards, launcher, jobs
         self._waiting: list[str] = []
         self._errors: dict[str, str] = {}  # job that has failed → why
-        self._stored: Sequence[str] = ()
+        self._shard = ""
 
-    def begin(self, portions: Iterable[Sequence[str]]) -> None:
-        """Write shards of the texts that `encode` will be asked for, and submit the jobs."""
+    def prepare(self, portions: Iterable[Sequence[Passage]]) -> Iterator[Sequence[Passage]]:
+        """Write all portions as shards, submit the jobs, and yield each again, to be encoded and stored."""
         self._shards.write(portions)
         self._submit()
+        for name, some in self._shards.passages():
+            self._shard = name
+            yield some
 
     def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        """Return the vectors of a portion `(n, D)`, in the order of `begin`; those of the one before are stored.
+        """Return the vectors of the texts of the portion that `prepare` gave last, `(n, D)`.
 
-        `CellsFailed` if no job is left that could encode it.
+        `CellsFailed` if no job is left that could encode them.
         """
-        if self._stored:
-            self._shards.drop(self._stored)
-        while (vectors := self._shards.vectors(texts)) is None:
+        while (vectors := self._shards.vectors(self._shard, texts)) is None:
             self._look()
             if not (self._launcher.active or self._waiting):
                 self._require_no_error()
                 self._submit()  # those of an earlier runner had its shards
-        self._stored = texts
         if self.on_progress:
             self.on_progress(len(texts), len(texts))
         return vectors
@@ -81,7 +82,7 @@ class JobEncoder:
             log.warning("%s failed, and others have encoded its texts: %s", name, error.rpartition(_LOG)[0])
 
     def _submit(self) -> None:
-        names = [f"job-{number}" for number in range(1, min(self._jobs, self._shards.parts) + 1)]
+        names = [f"job-{number}" for number in range(1, min(self._jobs, len(self._shards)) + 1)]
         self._waiting = [name for name in names if name not in self._launcher.active]
 
     def _look(self) -> None:

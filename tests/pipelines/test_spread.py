@@ -189,10 +189,10 @@ def test_an_encoder_that_no_job_can_find_or_that_is_another_one_there_is_named(j
 def test_a_damaged_file_of_vectors_is_encoded_again(jobs, encoded, monkeypatch):
     found, cut = shards.Shards.vectors, []
 
-    def damaged(self, texts):
-        if not cut and (path := self._vectors(texts)[0]).exists():
+    def damaged(self, name, texts):
+        if not cut and (path := self.folder / f"{name}-0.vectors").exists():
             cut.append(path.write_bytes(path.read_bytes()[:-1]))
-        return found(self, texts)
+        return found(self, name, texts)
 
     monkeypatch.setattr(shards.Shards, "vectors", damaged)
     assert "-0.vectors is damaged; its texts are encoded again" in index("one", "--launcher=local").stderr

@@ -10,6 +10,7 @@ from metasearch.config.index import ALWAYS, PASSAGE_LENGTH, IndexSettings
 from metasearch.config.roles import Role
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.languages import detectable, detector
+from metasearch.data.documents.passage import Passage
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import ProgressEncoder, report_progress
 from metasearch.errors import ConfigError
@@ -20,10 +21,10 @@ ROLE: Role = "candidate"
 
 
 class PortionEncoder(ProgressEncoder, Protocol):
-    """Encodes portions of texts that it is told of before."""
+    """Encodes portions of passages that it is given before."""
 
-    def begin(self, portions: Iterable[Sequence[str]]) -> None:
-        """Hear of the texts that `encode` is asked for, portion by portion."""
+    def prepare(self, portions: Iterable[Sequence[Passage]]) -> Iterator[Sequence[Passage]]:
+        """Take all portions, and yield each again when its texts are to be encoded, and after that stored."""
 
     def forget(self) -> None:
         """Clear what is remembered of texts."""

@@ -1,8 +1,8 @@
-"""Texts in shards, which any number of processes encode: files of texts become files of vectors.
+"""Passages in shards, which any number of processes encode: files of texts become files of vectors.
 
-plan.json         how to open the encoder, and the shards in their order; written whole, after all texts
-NAME.json         distinct texts that `metasearch index` encodes at a time; the name is their hash
-NAME-K.vectors    vectors of part K of them; written whole
+plan.json         how to open the encoder, and the shards in their order; written whole, after all shards
+NAME.json         passages that `metasearch index` encodes at a time, as rows of `_FIELDS`; the name is their hash
+NAME-K.vectors    vectors of part K of their distinct texts; written whole
 NAME-K.lock       held by the process that encodes the part
 done.jsonl        a line for each encoded part
 jobs/             logs of the processes
@@ -16,12 +16,13 @@ import json
 import logging
 import shutil
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from itertools import product
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -31,6 +32,7 @@ from metasearch.config.base import FrozenConfig
 from metasearch.config.index import Chosen
 from metasearch.config.roles import Role
 from metasearch.config.run import Device
+from metasearch.data.documents.passage import Passage
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.lengths import GPU_BATCH_TEXTS
 from metasearch.encoders.load import load_reader
@@ -43,6 +45,7 @@ FOLDER = "shards"
 PLAN = "plan.json"
 _PART = 256
 """Texts of a part, in whole batches of 64 texts; on a GPU, whose batches have more, `GPU_BATCH_TEXTS`."""
+_FIELDS = tuple(each.name for each in fields(Passage))
 _SUFFIXES = (".json", ".vectors", ".lock", NEW)
 _DIGEST = 64
 """Bytes of the SHA-256, in hexadecimal, at the beginning of a file of vectors."""
@@ -85,31 +88,41 @@ class Plan(FrozenConfig):
 
 
 class Shards:
-    """The shards of some texts in a folder, for the process that has the texts."""
+    """The shards of some passages in a folder, for the process that stores them."""
 
     def __init__(self, folder: Path, encoder: EncoderPlan) -> None:
         self.folder, self._encoder = folder, encoder
-        self._left: Counter[str] = Counter()  # shards that are not stored; equal texts are one
-        self.parts = 0
+        self._parts: dict[str, int] = {}
 
-    def write(self, portions: Iterable[Sequence[str]]) -> None:
-        """Write shards of these texts; files of a former plan stay as far as they belong to this one."""
-        shards = []
-        for texts in portions:
-            name = self._name(texts)
+    def __len__(self) -> int:
+        """Return the number of parts."""
+        return sum(self._parts.values())
+
+    def write(self, portions: Iterable[Sequence[Passage]]) -> None:
+        """Write a shard of each portion; files of a former plan stay as far as they belong to this one."""
+        self._parts = {}
+        for some in portions:
+            content = json.dumps([[getattr(each, name) for name in _FIELDS] for each in some])
+            name = sha256_of_bytes(f"{self._encoder.model_dump_json()}{content}".encode())[:32]
             if not (path := self.folder / f"{name}.json").exists():
-                atomic_write(path, json.dumps(list(dict.fromkeys(texts))))
-            shards.append((name, self._parts(texts)))
-        self._left = Counter(name for name, _ in shards)
-        self.parts = sum(dict(shards).values())
-        atomic_write(self.folder / PLAN, Plan(encoder=self._encoder, shards=tuple(shards)).model_dump_json())
+                atomic_write(path, content)
+            self._parts[name] = ceil(len({each.text for each in some}) / self._encoder.part)
+        plan = Plan(encoder=self._encoder, shards=tuple(self._parts.items()))
+        atomic_write(self.folder / PLAN, plan.model_dump_json())
         for path in self.folder.iterdir():
-            if path.suffix in _SUFFIXES and path.name != PLAN and path.stem.partition("-")[0] not in self._left:
+            if path.suffix in _SUFFIXES and path.name != PLAN and path.stem.partition("-")[0] not in self._parts:
                 path.unlink(missing_ok=True)
 
-    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
+    def passages(self) -> Iterator[tuple[str, list[Passage]]]:
+        """Yield the names of all shards with their passages; one is deleted when the next is asked for."""
+        for name in self._parts:
+            yield name, [Passage(*row) for row in _read_rows(self.folder / f"{name}.json")]
+            for path in (self.folder / f"{name}.json", *self._files(name, ".vectors"), *self._files(name, ".lock")):
+                path.unlink(missing_ok=True)
+
+    def vectors(self, name: str, texts: Sequence[str]) -> NDArray[np.float32] | None:
         """Return the vectors of a shard's texts `(n, D)`; None as long as a part is not encoded."""
-        paths = self._vectors(texts)
+        paths = self._files(name, ".vectors")
         if not all(path.exists() for path in paths):
             return None
         found = [each for path in paths if (each := _read_vectors(path))]
@@ -120,29 +133,21 @@ class Shards:
         place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         return distinct[[place[text] for text in texts]]
 
-    def drop(self, texts: Sequence[str]) -> None:
-        """Delete a shard whose vectors are stored."""
-        name = self._name(texts)
-        self._left[name] -= 1
-        if not self._left[name]:
-            for path in (self.folder / f"{name}.json", *self._vectors(texts), *self._vectors(texts, ".lock")):
-                path.unlink(missing_ok=True)
-
-    def _vectors(self, texts: Sequence[str], suffix: str = ".vectors") -> list[Path]:
-        name, count = self._name(texts), self._parts(texts)
-        return [self.folder / f"{name}-{part}{suffix}" for part in range(count)]
-
-    def _parts(self, texts: Sequence[str]) -> int:
-        return ceil(len(set(texts)) / self._encoder.part)
-
-    def _name(self, texts: Sequence[str]) -> str:
-        facts = [self._encoder.fingerprint, self._encoder.precision, self._encoder.part, *dict.fromkeys(texts)]
-        return sha256_of_bytes(json.dumps(facts).encode())[:32]
+    def _files(self, name: str, suffix: str) -> list[Path]:
+        return [self.folder / f"{name}-{part}{suffix}" for part in range(self._parts[name])]
 
 
 def remove_shards(index: Path) -> None:
     """Delete the shards in the folder of an index, with the logs of jobs."""
     shutil.rmtree(index / FOLDER, ignore_errors=True)
+
+
+def _read_rows(path: Path) -> list[list[Any]]:
+    """Return the passages of a shard, each as its `_FIELDS`."""
+    try:
+        return list(json.loads(read_bytes(path)))
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{path} cannot be read: {error}; run metasearch index again") from None
 
 
 def _read_vectors(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
@@ -192,12 +197,9 @@ def encode_shards(folder: Path, trust_remote_code: bool = False) -> int:
 def _encode(source: Path, target: Path, part: int, size: int, encoder: Encoder) -> bool:
     """Encode a part of a shard; return False where the shard was stored meanwhile."""
     began = time.monotonic()
-    try:
-        texts = json.loads(read_bytes(source))
-    except FileNotFoundError:
+    if not source.exists():
         return False
-    except (OSError, ValueError) as error:
-        raise RunFolderError(f"{source} cannot be read: {error}; run metasearch index again") from None
+    texts = list(dict.fromkeys(row[0] for row in _read_rows(source)))
     # The order in which `encode` takes all texts of the shard.
     chosen = np.argsort(-encoder.lengths(texts, ROLE), kind="stable")[part * size : (part + 1) * size]
     content = io.BytesIO()

@@ -180,9 +180,8 @@ def _encode(
     done, by = 0, others or encoder
     source = by if store.unprojected else project(by, store.arrays)
     try:
-        if others and found.new:
-            others.begin([passage.text for passage in some] for some in _portions(found, cut))
-        for some in _portions(found, cut):
+        portions = _portions(found, cut)
+        for some in others.prepare(portions) if others and found.new else portions:
             with encoding(by, "passages", callback, done, len(found.new)):
                 vectors = source.encode([passage.text for passage in some], ROLE)
             store.upsert(vectors, some, passage_keys(some))
@@ -192,7 +191,7 @@ def _encode(
         raise interrupted(f"stopped; {kept}") from None
 
 
-def _portions(found: "Plan", cut: Settings) -> Iterator[list[Passage]]:
+def _portions(found: "Plan", cut: Settings) -> Iterator[Sequence[Passage]]:
     """Yield the new passages in the portions in which they are encoded; the last bits of vectors depend on them."""
     new = new_passages(found, cut)
     while some := list(islice(new, _AT_ONCE)):
