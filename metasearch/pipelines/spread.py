@@ -104,7 +104,7 @@ class JobEncoder:
         told = {error.rpartition(_LOG)[0]: f"{name}: {error}" for name, error in reversed(self._errors.items())}
         if told:
             raise CellsFailed(
-                f"{len(self._errors)} of the jobs failed. What is encoded is kept; run the same command again to "
+                f"{len(self._errors)} of the jobs failed. Encoded texts are kept; run the same command again to "
                 "continue:\n" + "\n".join(f"  {line}" for line in reversed(told.values()))
             )
 

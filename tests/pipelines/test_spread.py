@@ -120,7 +120,7 @@ def test_the_part_of_a_killed_job_is_encoded_by_another_and_no_other_part_again(
 def test_jobs_that_are_all_killed_end_the_command_and_the_next_one_goes_on(jobs, encoded, monkeypatch):
     jobs.first = staticmethod(lambda name: killed_at_second(monkeypatch))
     said = index("one", "--launcher=local", code=7).stderr
-    assert "error: 1 of the jobs failed. What is encoded is kept; run the same command again to continue:\n" in said
+    assert "error: 1 of the jobs failed. Encoded texts are kept; run the same command again to continue:\n" in said
     assert said.count("\n  job-1: its job was killed: ") == 1
     jobs.first = staticmethod(lambda name: None)
     index("one", *JOBS)

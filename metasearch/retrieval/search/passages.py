@@ -27,7 +27,7 @@ class PortionEncoder(ProgressEncoder, Protocol):
         """Take all portions, and yield each again when its texts are to be encoded, and after that stored."""
 
     def forget(self) -> None:
-        """Clear what is remembered of texts."""
+        """Clear the cache of tokens."""
 
 
 Spread = Callable[[Path], AbstractContextManager[PortionEncoder]]
