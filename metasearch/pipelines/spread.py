@@ -1,4 +1,4 @@
-"""Encodes the new passages of an index in jobs of a launcher, which take shards of texts until none is left."""
+"""Encodes new passages in jobs of a launcher; each takes shards until none is left."""
 
 import logging
 import time

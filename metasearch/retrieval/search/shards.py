@@ -1,4 +1,4 @@
-"""Passages in shards, which any number of processes encode: files of texts become files of vectors.
+"""Passages in shards, which any number of processes encode.
 
 plan.json         how to open the encoder, and the shards in their order; written whole, after all shards
 NAME.json         passages that `metasearch index` encodes at a time, as rows of `_FIELDS`; the name is their hash
