@@ -41,11 +41,10 @@ def command(
     """
     from metasearch.retrieval.search.shards import PLAN, encode_shards
 
-    if until_eof:
-        threading.Thread(target=_stop_at_eof, daemon=True).start()
     if (folder / PLAN).is_file():
         idle = ("jobs", "launcher", "launcher_settings", "trackers", "as_json")
         reject_unused_options(*idle, why=f"{folder} has shards of an index, which this process encodes")
+        _follow(until_eof)
         click.echo(f"{encode_shards(folder, trust_remote_code):,} parts encoded")
         return
     from metasearch.pipelines.resume import kind_of, open_run
@@ -65,6 +64,7 @@ def command(
     for name, value in (("jobs", jobs), ("launcher", launcher), ("launcher-set", launcher_settings)):
         if value:
             raise ConfigError(f"--{name} is for studies; {folder} is one run")
+    _follow(until_eof)
     # What the process of a killed runner has reached is saved first.
     patience = WAIT_SECONDS if cell or until_eof else 0
     resumed = open_run(folder)
@@ -82,6 +82,11 @@ def _tell_changes(config: Settings) -> None:
         changes = {str(error): None}
     for change in changes:
         log.warning("%s; it continues as it began", change)
+
+
+def _follow(until_eof: bool) -> None:
+    if until_eof:
+        threading.Thread(target=_stop_at_eof, daemon=True).start()
 
 
 def _stop_at_eof() -> None:
