@@ -191,6 +191,8 @@ def encode_shards(folder: Path, trust_remote_code: bool = False) -> int:
             encoder = encoder or plan.encoder.open(trust_remote_code)
             with _claimed(target.with_suffix(".lock"), patience) as mine:
                 done += mine and not target.exists() and _encode(texts, target, part, plan.encoder.part, encoder)
+        if encoder:
+            encoder.forget()  # the tokens of this shard
     return done
 
 
@@ -205,7 +207,6 @@ def _encode(source: Path, target: Path, part: int, size: int, encoder: Encoder) 
     content = io.BytesIO()
     np.save(content, chosen)
     np.save(content, encoder.encode([texts[i] for i in chosen.tolist()], ROLE))
-    encoder.forget()
     if not source.exists():
         return False
     atomic_write(target, sha256_of_bytes(content.getvalue()).encode() + content.getvalue())
