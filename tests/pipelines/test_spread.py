@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,8 @@ def jobs(tmp_path, monkeypatch):
 def write(path, numbers):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
-        file.writelines(json.dumps({"text": f"Text {n} " + "and more " * (n * 7 % 11)}) + "\n" for n in numbers)
+        rows = ({"text": f"Text {n} ä " + "and more " * (n * 7 % 11), "price": n / 7, "tags": ["a"]} for n in numbers)
+        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def index(name, *flags, code=0, docs="docs", encoder="tiny"):
@@ -197,6 +199,20 @@ def test_a_damaged_file_of_vectors_is_encoded_again(jobs, encoded, monkeypatch):
     monkeypatch.setattr(shards.Shards, "vectors", damaged)
     assert "-0.vectors is damaged; its texts are encoded again" in index("one", "--launcher=local").stderr
     assert sorted(encoded()) == [88, 256, 256, 256]
+    same_as_plain("one")
+
+
+@pytest.mark.slow
+def test_a_damaged_file_of_passages_is_named(jobs):
+    jobs.first = staticmethod(lambda name: os._exit(1))
+    index("one", "--launcher=local", code=7)
+    (path,) = (path for path in Path("one/shards").glob("*.json") if path.name != shards.PLAN)
+    path.write_bytes(path.read_bytes().replace(b"Text 7", b"Text 8"))
+    jobs.first = staticmethod(lambda name: None)
+    for _ in range(2):
+        assert f"{path.name} is damaged; delete it and run" in index("one", "--launcher=local", code=5).stderr
+    path.unlink()
+    index("one", "--launcher=local")
     same_as_plain("one")
 
 

@@ -103,7 +103,7 @@ class Shards:
         self._parts = {}
         for some in portions:
             content = json.dumps([[getattr(each, name) for name in _FIELDS] for each in some])
-            name = sha256_of_bytes(f"{self._encoder.model_dump_json()}{content}".encode())[:32]
+            name = _name(content, self._encoder)
             if not (path := self.folder / f"{name}.json").exists():
                 atomic_write(path, content)
             self._parts[name] = ceil(len({each.text for each in some}) / self._encoder.part)
@@ -116,7 +116,7 @@ class Shards:
     def passages(self) -> Iterator[tuple[str, list[Passage]]]:
         """Yield the names of all shards with their passages; one is deleted when the next is asked for."""
         for name in self._parts:
-            yield name, [Passage(*row) for row in _read_rows(self.folder / f"{name}.json")]
+            yield name, [Passage(*row) for row in _read_rows(self.folder / f"{name}.json", self._encoder)]
             for path in (self.folder / f"{name}.json", *self._files(name, ".vectors"), *self._files(name, ".lock")):
                 path.unlink(missing_ok=True)
 
@@ -142,12 +142,19 @@ def remove_shards(index: Path) -> None:
     shutil.rmtree(index / FOLDER, ignore_errors=True)
 
 
-def _read_rows(path: Path) -> list[list[Any]]:
-    """Return the passages of a shard, each as its `_FIELDS`."""
+def _name(content: str, encoder: EncoderPlan) -> str:
+    return sha256_of_bytes(f"{encoder.model_dump_json()}{content}".encode())[:32]
+
+
+def _read_rows(path: Path, encoder: EncoderPlan) -> list[list[Any]]:
+    """Return the passages of a shard, each as its `_FIELDS`; `RunFolderError` if it is damaged."""
     try:
-        return list(json.loads(read_bytes(path)))
-    except (OSError, ValueError) as error:
-        raise RunFolderError(f"{path} cannot be read: {error}; run metasearch index again") from None
+        content = read_bytes(path).decode("ascii", "replace")
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}; run metasearch index again") from None
+    if _name(content, encoder) != path.stem:
+        raise RunFolderError(f"{path} is damaged; delete it and run metasearch index again")
+    return list(json.loads(content))
 
 
 def _read_vectors(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
@@ -190,20 +197,20 @@ def encode_shards(folder: Path, trust_remote_code: bool = False) -> int:
                 continue
             encoder = encoder or plan.encoder.open(trust_remote_code)
             with _claimed(target.with_suffix(".lock"), patience) as mine:
-                done += mine and not target.exists() and _encode(texts, target, part, plan.encoder.part, encoder)
+                done += mine and not target.exists() and _encode(texts, target, part, plan.encoder, encoder)
         if encoder:
             encoder.forget()  # the tokens of this shard
     return done
 
 
-def _encode(source: Path, target: Path, part: int, size: int, encoder: Encoder) -> bool:
+def _encode(source: Path, target: Path, part: int, plan: EncoderPlan, encoder: Encoder) -> bool:
     """Encode a part of a shard; return False where the shard was stored meanwhile."""
     began = time.monotonic()
     if not source.exists():
         return False
-    texts = list(dict.fromkeys(row[0] for row in _read_rows(source)))
+    texts = list(dict.fromkeys(row[0] for row in _read_rows(source, plan)))
     # The order in which `encode` takes all texts of the shard.
-    chosen = np.argsort(-encoder.lengths(texts, ROLE), kind="stable")[part * size : (part + 1) * size]
+    chosen = np.argsort(-encoder.lengths(texts, ROLE), kind="stable")[part * plan.part :][: plan.part]
     content = io.BytesIO()
     np.save(content, chosen)
     np.save(content, encoder.encode([texts[i] for i in chosen.tolist()], ROLE))
