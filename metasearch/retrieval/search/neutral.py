@@ -32,7 +32,7 @@ _GROWN = 2
 log = logging.getLogger(__name__)
 
 
-def project(encoder: Encoder, arrays: Arrays, adapter: Adapter | None = None) -> TextEncoder:
+def project(encoder: TextEncoder, arrays: Arrays, adapter: Adapter | None = None) -> TextEncoder:
     """Return the encoder through the stored projection of a neutral index, its map of translations, and its adapter."""
     neutral = of_arrays(arrays)
     found, matrix = encoder if neutral is None else ProjectedEncoder(encoder, neutral), query_matrix(arrays, adapter)
