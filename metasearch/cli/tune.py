@@ -37,8 +37,8 @@ def command(labels: str, output: Path, as_json: bool, **flags: Any) -> None:
     LABELS is a CSV, TSV, JSON lines, Excel or Parquet file with the columns query and document, or page: the path or
     address of a page in --documents. Also query_language, document_language, relevance and group. A BEIR folder,
     hub:ORG/NAME and mteb:TASK work, too. The command compares the search without labels, as of `metasearch index`,
-    the language-neutral projection, balanced scores and fine-tuning on the same held-out folds. It keeps the simplest
-    of them that no other one beats significantly, and trains it on all labels.
+    the language-neutral projection, balanced scores, adapters and fine-tuning on the same held-out folds. It
+    keeps one that is significantly better, if there is one, and makes it from all labels.
 
     \b
     Examples:

@@ -72,7 +72,7 @@ def table(*lines, folds=4, groups=None):
     return Table("map@20", tuple(named[: len(lines)]), np.array(lines), held, tuple(groups or map(str, range(count))))
 
 
-def test_the_simplest_step_is_kept_that_no_other_one_beats():
+def test_a_trained_step_is_not_kept_unless_it_beats_the_best_one_without_training():
     """Twelve groups: the projection adds 0.2 to each, give or take; the last step 0.02 more to as many as it takes."""
     base = np.full(12, 0.3)
     projection = base + 0.2 + 0.01 * np.arange(12)
@@ -88,8 +88,20 @@ def test_the_simplest_step_is_kept_that_no_other_one_beats():
     assert str(choice).startswith("Kept: projection. map@20 × 100 is 55.5 (")
     assert "on 12 held-out questions in 4 folds, +25.5 (" in str(choice)
     assert str(choice).endswith(
-        "simplest that is not significantly worse than the best, fine-tune: +0.1 (-1.2 to +1.4)."
+        "No other one is significantly better; the highest score has fine-tune: +0.1 (-1.2 to +1.4)."
     )
+
+
+def test_the_best_step_without_training_is_kept_of_those_that_beat_the_first():
+    """The adapter adds 0.01 to the projection's scores on average, and that is not significant."""
+    base = np.full(12, 0.3)
+    projection = base + 0.2 + 0.01 * np.arange(12)
+    adapter = projection + 0.01 + np.resize([0.1, -0.1], 12)
+    own = table(base, projection, adapter)
+    own = replace(own, lines=(*own.lines[:2], (Step("adapter", True), "multilingual")))
+    choice = Choice.of(own)
+    assert str(choice.kept.step) == "projection + adapter"
+    assert str(choice).endswith(" Nothing else is better.")
 
 
 def test_a_step_that_nothing_beats_is_not_kept_unless_it_beats_the_first():

@@ -80,7 +80,7 @@ def adapt(
     """Compute a query adapter from labels, and search the index with it if it is significantly better.
 
     No document is encoded again. Without an adapter, with one that reads no answers, and with one that does: the
-    simplest that no other one beats significantly on held-out folds is kept, as in `metasearch.tune`. One with answers
+    best that is significantly better than none on held-out folds is kept, as in `metasearch.tune`. One with answers
     also has to beat the same one with shuffled labels. The adapter stays in the index, whether it is used or not
     (`metasearch.retrieval.indexes.use_adapter`).
 

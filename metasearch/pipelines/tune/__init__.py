@@ -1,1 +1,1 @@
-"""`metasearch tune`: from labels to the simplest encoder that no other one beats significantly."""
+"""`metasearch tune`: what labels add to a search, if it is significant."""

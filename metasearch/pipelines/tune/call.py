@@ -66,7 +66,7 @@ def tune(
     trust_remote_code: bool = False,
     open_callback: OpenCallback = silent,
 ) -> TuneResult:
-    """Compare the base encoder with trained ones on held-out folds, and keep the simplest that no other one beats.
+    """Compare the search without labels with other ones on held-out folds, and keep one that is significantly better.
 
     The same call continues a tuning that was stopped.
 

@@ -161,11 +161,11 @@ class Choice:
     def _reason(self) -> str:
         if not self.best.kept:
             than = f"{self.best}: {self.behind.shown()}"
-            return f"It is the simplest that is not significantly worse than the best, {than}."
+            return f"No other one is significantly better; the highest score has {than}."
         if self.standings[0].kept:
             return "Nothing else is better." if len(self.standings) > 1 + len(self.refused) else self._alone
         tried = " that was tried" if self.dropped else ""
-        return f"Everything simpler{tried} is significantly worse, and nothing else{tried} is better."
+        return f"Nothing else{tried} is better."
 
     @property
     def _alone(self) -> str:

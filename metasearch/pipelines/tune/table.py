@@ -105,7 +105,7 @@ class Table:
         """
         reasons: dict[int, str] = {}
         left = [i for i, (step, _) in enumerate(self.lines) if not step.shuffled]
-        while reason := self._reason_against(line := self._simplest(left)):
+        while reason := self._reason_against(line := self._pick(left)):
             reasons[line] = reason
             left.remove(line)
         return reasons
@@ -121,21 +121,26 @@ class Table:
         return 0.5 ** len({*self.groups})
 
     def choose(self) -> int:
-        """Return the first line; if others beat it, the simplest that none of them beats.
+        """Return the first line; if others beat it, the best of them that trains no weights.
 
-        So a line is kept that is no better than the first with a chance of 5 % at most, however many lines there are.
-        What lines are refused for can only lower it.
+        One that does is kept where it is significantly better than that: the simplest that none of them beats. So a
+        line is kept that is no better than the first with a chance of 5 % at most, however many lines there are. What
+        lines are refused for can only lower it.
         """
-        return self._simplest(self.allowed)
+        return self._pick(self.allowed)
 
-    def _simplest(self, lines: Sequence[int]) -> int:
+    def _pick(self, lines: Sequence[int]) -> int:
         first, *others = lines
         if self.p(first, lines) >= ALPHA:
             return first
         # There is one: p of the greatest t value alone is not above p of all. A line that is not better than the first
         # may be one that nothing beats, too.
         better = [line for line in others if self._beats(line, first)]
-        return next(line for line in better if self.p(line, better) >= ALPHA)
+        trained = [line for line in better if self.lines[line][0].trains]
+        free = [line for line in better if line not in trained]
+        best = [max(free, key=lambda line: float(self.scores[line].mean()))] if free else []
+        left: list[int] = [*best, *trained]
+        return next(line for line in left if self.p(line, left) >= ALPHA)
 
     def _beats(self, line: int, other: int) -> bool:
         return any_above_zero((self.scores[line] - self.scores[other])[None], self.groups) < ALPHA
