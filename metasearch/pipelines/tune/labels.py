@@ -13,6 +13,7 @@ from metasearch.data.documents.read import is_page
 from metasearch.data.folds import Split, split
 from metasearch.data.records import RetrievalData, grouped
 from metasearch.data.texts import tagged_of
+from metasearch.encoders.translations import FIRST
 from metasearch.encoders.translations import LEAST as LEAST_PAGES
 from metasearch.errors import ConfigError
 from metasearch.pipelines.tune.pages import Pages
@@ -101,7 +102,7 @@ class Labels:
         """Texts by page and its translations, of pages in several languages; none where there are too few."""
         pages = grouped((each for each in self.everything.candidates if is_page(each.page)), lambda each: each.page)
         found = translations({page: own[0].language for page, own in pages.items()})
-        texts = (tuple(tuple(each.text for each in pages[page]) for page in group) for group in found)
+        texts = (tuple(tuple(each.text for each in pages[page][:FIRST]) for page in group) for group in found)
         return tuple(texts) if len(found) >= LEAST_PAGES else ()
 
     def projectable(self) -> tuple[str, ...]:

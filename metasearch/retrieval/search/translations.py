@@ -8,7 +8,7 @@ import numpy as np
 
 from metasearch.data.documents.languages import translations
 from metasearch.data.documents.read import is_page
-from metasearch.encoders.translations import LEAST, translation_map
+from metasearch.encoders.translations import FIRST, LEAST, translation_map
 from metasearch.retrieval.index.base import FilePlaces
 from metasearch.retrieval.index.projection import MAP, MAP_PAGES, Arrays, of_arrays
 from metasearch.retrieval.index.writer import IndexWriter
@@ -34,10 +34,10 @@ def with_translations(store: IndexWriter, files: Sequence[FilePlaces], projectio
     if len(groups) < max(LEAST, _GROWN * before):
         return projection
     neutral = of_arrays(projection)
-    pages = [known[path] for group in groups for path in group]
-    stored = store.stored_of(np.concatenate([each.keys for each in pages]))
+    pages = [known[path].keys[:FIRST] for group in groups for path in group]
+    stored = store.stored_of(np.concatenate(pages))
     vectors = stored if neutral is None else neutral(stored).astype(np.float32)
-    own = iter(np.split(vectors, np.cumsum([len(each.keys) for each in pages])[:-1]))
+    own = iter(np.split(vectors, np.cumsum(list(map(len, pages)))[:-1]))
     matrix = translation_map([[next(own) for _ in group] for group in groups])
     log.info(
         "what distinguishes a page from its translations counts less in queries; estimated%s from %d pages",
