@@ -1,6 +1,6 @@
 """What distinguishes a page from its translations counts less for a query; estimated from pages, without labels.
 
-The vector of a page is the mean of its first passages. With the differences of pages from the means of their translations,
+The vector of a page is the mean of its first passages. With the differences of pages from the means of translations,
 and their second moment S, scaled to a mean eigenvalue of 1, a query q becomes
 
     normalise(A q),  A = (I + β S)⁻¹,  β = 2 m / (m + D)
