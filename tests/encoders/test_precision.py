@@ -10,7 +10,7 @@ from torch import nn
 from metasearch.encoders import cpu_rates as rates
 from metasearch.encoders.cpu_rates import cpu_rates
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.precision import Bfloat16Linear, Int8Linear, TokenRounding, round_by_token
+from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, round_by_token
 from metasearch.errors import ConfigError
 from metasearch.retrieval.indexes import index_documents, open_searcher
 
@@ -39,7 +39,7 @@ def test_each_token_is_rounded_by_its_own_step():
 def test_an_int8_layer_sums_products_of_integers():
     torch.manual_seed(0)
     layer, inputs = nn.Linear(48, 32), torch.randn(5, 48)
-    found = Int8Linear(layer, TokenRounding(), torch.float32)(inputs)
+    found = Int8Linear(layer, torch.float32, round_by_token)(inputs)
     integers, steps = round_by_token(inputs)
     rows = layer.weight.detach().double().abs().amax(1, keepdim=True) / 127
     weights = (layer.weight.detach().double() / rows).round()
@@ -88,7 +88,7 @@ def test_changed_weights_change_vectors(precision):
 
 def test_what_cannot_be_converted_stays_in_float32_and_a_line_says_so(caplog, monkeypatch):
     encoder = load_encoder("tiny", device="cpu")
-    monkeypatch.setattr("metasearch.encoders.precision.CLOSE", 1.1)  # no cosine is so high
+    monkeypatch.setattr("metasearch.encoders.low.base.CLOSE", 1.1)  # no cosine is so high
     assert encoder.choose_precision("bfloat16").precision == "float32"
     assert "tiny: encodes in float32, not bfloat16" in caplog.text
     assert load_encoder("tiny", device="cpu", precision="auto").precision == "float32"  # which is fast anyway
@@ -132,7 +132,7 @@ def test_an_index_keeps_its_precision_and_refuses_another(tmp_path, monkeypatch)
     (folder / "b.txt").write_text("Ask the neighbours.", encoding="utf-8")
     assert index_documents([folder], index, device="cpu").precision == "int8"
     with monkeypatch.context() as patch:  # nothing is converted where nothing is encoded
-        patch.delattr("metasearch.encoders.precision.LowPrecision")
+        patch.delattr("metasearch.encoders.low.bert.LowBert")
         assert index_documents([folder], index, asked={"precision": "auto"}, device="cpu").encoded == 0
     for other in ("float32", "bfloat16"):
         with pytest.raises(ConfigError, match=f'it was made with precision "int8", not "{other}"'):

@@ -22,10 +22,10 @@ from metasearch.config.roles import Role
 from metasearch.encoders.compressed import CompressedModel, FactorisedEmbedding, layers_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.features import TextReader
-from metasearch.encoders.inputs import TransformerInput
+from metasearch.encoders.inputs import TransformerInput, input_of
 from metasearch.encoders.stored.encoder import WEIGHTS, StoredEncoder
 from metasearch.encoders.stored.facts import Facts, InputFacts, NetworkFacts
-from metasearch.encoders.stored.network import CLS, MEAN, NORMALIZE
+from metasearch.encoders.stored.network import CLS, MEAN, NORMALIZE, StoredNetwork
 from metasearch.errors import EncoderError
 
 _TEXTS = (
@@ -74,6 +74,33 @@ def survey(
     except EncoderError:  # names of weights are not as transformers would write them
         return None
     return found if _same_tokenizer(encoder.reader, found.reader) and _alike(encoder, found) else None
+
+
+class _LoadedWeights:
+    """The weights of a module by the names that they have in a file; they are shared."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._state: dict[str, torch.Tensor] = module.state_dict()
+
+    def whole(self, name: str) -> torch.Tensor:
+        """Return a weight."""
+        return self._state[name]
+
+    def table(self, name: str) -> nn.Embedding:
+        """Return the matrix with a row for each word."""
+        weight = self._state[name]
+        return nn.Embedding(weight.shape[0], weight.shape[1], _weight=weight)
+
+
+def plain_network(model: SentenceTransformer) -> StoredNetwork | None:
+    """Return a network with the weights of a whole model, which it shares; None where that is no plain BERT."""
+    read = input_of(model)
+    after = _after(model, [str(i) for i in range(len(model))])
+    network = _network(read) if isinstance(read, TransformerInput) and type(read.module) is Transformer else None
+    if network is None or after is None:
+        return None
+    facts = NetworkFacts(**network, after=after)
+    return StoredNetwork(facts, _LoadedWeights(read.module.auto_model), lambda i: _LoadedWeights(model[int(i)]))
 
 
 def _places(folder: Path) -> list[str] | None:
