@@ -27,13 +27,15 @@ class Attention:
         lengths: tokens of each text, at least one.
         heads: H.
         dtype: type of the scores.
+        rows: N, and how many rows without a text follow them; they get any values.
     """
 
-    def __init__(self, lengths: Sequence[int], heads: int, dtype: torch.dtype) -> None:
+    def __init__(self, lengths: Sequence[int], heads: int, dtype: torch.dtype, rows: int) -> None:
         self._heads = heads
         self._calls: list[tuple[slice, int, Tensor | None]] = []
         """Rows of the gathered heads, L, and what is added to their scores."""
         ends = np.cumsum(lengths)
+        without = (rows - int(ends[-1])) * heads
         head, first, taken, given = np.arange(heads), 0, [], []
         for size, group in groupby(range(len(lengths)), lambda i: -(-lengths[i] // STEP) * STEP):
             texts = list(group)
@@ -44,14 +46,14 @@ class Attention:
             tokens = np.where(inside, starts + at, starts)
             taken.append((tokens[:, None] * 3 * heads + head[:, None]).ravel())
             # (texts, L, H) → the row of the token and head among the gathered ones
-            rows = first + (np.arange(len(texts))[:, None, None] * heads + head) * size + at[:, None]
-            given.append(rows[inside].ravel())
+            place = first + (np.arange(len(texts))[:, None, None] * heads + head) * size + at[:, None]
+            given.append(place[inside].ravel())
             count = len(texts) * heads
             self._calls.append((slice(first, first + count * size), size, _masks(inside, heads, dtype)))
             first += count * size
         query = np.concatenate(taken)
         self._taken = torch.from_numpy(np.concatenate([query, query + heads, query + 2 * heads]))
-        self._given = torch.from_numpy(np.concatenate(given))
+        self._given = torch.from_numpy(np.concatenate([*given, np.zeros(without, np.int64)]))
 
     def __call__(self, joined: Tensor) -> Tensor:
         """Return `(N, H · d)` for queries, keys and values `(N, 3 · H · d)`; queries are scaled already."""

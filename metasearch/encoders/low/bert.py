@@ -19,6 +19,9 @@ from metasearch.encoders.low.base import LowNetwork
 from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, RowLinear, inner_type, round_by_token
 from metasearch.encoders.stored.network import CLS, Layer, StoredNetwork
 
+_STEP = 16
+"""Rows of products are a multiple of it: oneDNN compiles and keeps a kernel for each number of rows."""
+
 
 class LowBert(LowNetwork):
     """The linear layers of a network converted; all other weights are shared.
@@ -46,16 +49,18 @@ class LowBert(LowNetwork):
         network = self._network
         order = sorted(range(len(rows)), key=lambda i: rows[i].shape[1])
         lengths = [rows[i].shape[1] for i in order]
-        tokens = torch.from_numpy(np.concatenate([rows[i] for i in order], axis=1).astype(np.int64))
-        named = dict(zip(columns, tokens, strict=True))
-        places = torch.from_numpy(np.concatenate([np.arange(length) for length in lengths]))
+        count = sum(lengths)
+        empty = -count % _STEP
+        tokens = np.concatenate([*(rows[i] for i in order), np.zeros((len(columns), empty), np.int32)], axis=1)
+        named = dict(zip(columns, torch.from_numpy(tokens.astype(np.int64)), strict=True))
+        places = torch.from_numpy(np.concatenate([np.arange(length) for length in (*lengths, empty)]))
         with torch.no_grad():
             states = network.embedded(self._words, named["input_ids"], named.get("token_type_ids"), places)
-            attention = Attention(lengths, network.heads, self._type)
+            attention = Attention(lengths, network.heads, self._type, count + empty)
             for _ in range(network.repeats):
                 for layer in self._layers:
                     states = layer(states, attention)
-            found = network.finished(_pooled(states, lengths, network.after[0]), output, self._maps)
+            found = network.finished(_pooled(states[:count], lengths, network.after[0]), output, self._maps)
         return found[torch.tensor(order).argsort()]
 
 
