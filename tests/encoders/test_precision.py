@@ -10,6 +10,7 @@ from torch import nn
 from metasearch.encoders import cpu_rates as rates
 from metasearch.encoders.cpu_rates import cpu_rates
 from metasearch.encoders.load import load_encoder
+from metasearch.encoders.low.attention import Attention
 from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, round_by_token
 from metasearch.errors import ConfigError
 from metasearch.retrieval.indexes import index_documents, open_searcher
@@ -57,6 +58,21 @@ def test_a_bfloat16_layer_rounds_its_inputs_and_once_its_sums():
     exact = inputs.bfloat16().double() @ weights.T + bias
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found.double(), exact, rtol=2**-8, atol=1e-5)
+
+
+def test_each_text_of_a_row_attends_to_itself_alone_however_long_the_others_are():
+    torch.manual_seed(0)
+    lengths, heads, width = [1, 3, 16, 17, 18, 40], 2, 4
+    joined = torch.randn(sum(lengths) + 5, 3 * heads * width)  # five rows without a text
+    found = Attention(lengths, heads, torch.float32, len(joined))(joined)
+    # (N, 3, heads, d)
+    parts = joined.unflatten(1, (3, heads, width)).split([*lengths, 5])
+    for text, part in list(zip(found.split([*lengths, 5]), parts, strict=True))[:-1]:
+        query, key, value = part.permute(1, 2, 0, 3)
+        expected = torch.softmax(query @ key.mT, -1) @ value
+        torch.testing.assert_close(text, expected.transpose(0, 1).flatten(1))
+    joined[: sum(lengths[:3])] = torch.nan
+    assert torch.equal(Attention(lengths, heads, torch.float32, len(joined))(joined)[20:-5], found[20:-5])
 
 
 @pytest.mark.slow
@@ -143,3 +159,11 @@ def test_an_index_keeps_its_precision_and_refuses_another(tmp_path, monkeypatch)
     assert exact.encoder.precision == "float32"
     near = [each.search(["Where is the key?"])[0][0].score for each in (searcher, exact)]
     assert near[0] == pytest.approx(near[1], abs=0.02)
+
+
+@pytest.mark.parametrize("fast", ["bfloat16", "float32"])
+def test_queries_are_in_bfloat16_as_the_passages_are_where_this_machine_is_fast_in_it(tmp_path, monkeypatch, fast):
+    (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
+    index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", {"precision": "bfloat16"}, device="cpu")
+    monkeypatch.setattr("metasearch.retrieval.indexes.fastest", lambda: fast)
+    assert open_searcher(tmp_path / "index", "cpu").encoder.precision == fast
