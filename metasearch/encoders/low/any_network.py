@@ -23,7 +23,7 @@ from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, RowLinear, TokenRounding, inner_type
 from metasearch.encoders.packed import packed
 from metasearch.encoders.probe import probe_rows
-from metasearch.encoders.stored.survey import plain_network
+from metasearch.encoders.stored.plain import plain_network
 from metasearch.errors import first_line
 
 ATTENTION = "metasearch-inference"
