@@ -1,7 +1,7 @@
 """Requests a second of `metasearch serve`, for this revision and for another one in turns.
 
     python -m benchmarks.speed.serving
-    python -m benchmarks.speed.serving --against ../before --rounds 6
+    python -m benchmarks.speed.serving --encoder e5 --against ../before
 
 Both revisions index the sentences of the embedded benchmark with their own command, and serve them in processes of
 their own. In each round eight clients with a connection each send requests to one server, then to the other, in an
@@ -27,7 +27,7 @@ import click
 import numpy as np
 
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, append_rows
+from benchmarks.common.rows import RESULTS, append_rows, latest_rows
 from metasearch.data.benchmark import load_benchmark
 from metasearch.runs.markdown import markdown
 
@@ -144,13 +144,13 @@ def measure(servers: dict[str, Server], case: Case, clients: int, seconds: float
     return rows
 
 
-def table(rows: list[dict[str, Any]], ways: tuple[str, ...] = ("before", "now")) -> str:
-    """Return the rows of the newest run, of some revisions."""
-    newest = [row for row in rows if row["revision"] == rows[-1]["revision"] and row["way"] in ways]
-    keys = {"case": "request", "way": "revision", "requests_per_s": "requests/s", "p50_ms": "median, ms"}
-    keys |= {"p95_ms": "95 %, ms", "cpu_ms": "CPU ms a request"}
-    shown = [key for key in keys if key != "way" or len(ways) > 1]
-    return markdown([keys[key] for key in shown], [[str(row[key]) for key in shown] for row in newest], left=len(ways))
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return the newest rows of each encoder, request and revision."""
+    newest = latest_rows(rows, lambda row: (row.get("encoder", "mini"), row["case"], row["way"]))
+    keys = {"encoder": "encoder", "case": "request", "way": "revision", "requests_per_s": "requests/s"}
+    keys |= {"p50_ms": "median, ms", "p95_ms": "95 %, ms", "cpu_ms": "CPU ms a request"}
+    lines = [[str({"encoder": "mini", **row}[key]) for key in keys] for row in newest]
+    return markdown([*keys.values()], lines, left=3)
 
 
 @click.command()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from helpers.backbones import make
 from metasearch.encoders import cpu_rates as rates
 from metasearch.encoders.cpu_rates import cpu_rates
 from metasearch.encoders.load import load_encoder
@@ -86,6 +87,17 @@ def test_a_vector_never_depends_on_its_batch(precision, least):
     alone = np.concatenate([encoder.encode([text], "candidate") for text in TEXTS])
     assert np.array_equal(alone, together)
     assert np.array_equal(encoder.encode([*TEXTS[3:], "and another text", *TEXTS[:3]], "candidate")[-3:], together[:3])
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlm-roberta", "distilbert", "electra-narrow", "modernbert"])
+def test_transformers_of_all_kinds_are_converted(kind):
+    encoder = make(kind)
+    exact = encoder.encode(TEXTS, "candidate")
+    together = encoder.choose_precision("bfloat16").encode(TEXTS, "candidate")
+    assert encoder.precision == "bfloat16"
+    assert 0.999 < (together * exact).sum(1).min() < 1 - 1e-7
+    for text, expected in zip(TEXTS, together, strict=True):
+        assert np.array_equal(encoder.encode([text], "candidate")[0], expected)
 
 
 @pytest.mark.parametrize("precision", LOW)

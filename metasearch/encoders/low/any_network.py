@@ -28,6 +28,8 @@ from metasearch.errors import first_line
 
 ATTENTION = "metasearch-inference"
 """Name of the attention for texts in one row; never set in a model that is saved."""
+_WIDENING = ("embeddings_project", "embedding_hidden_mapping_in")
+"""Layers of ELECTRA and ALBERT that give the first residual sum, which is float32."""
 
 
 def attend(
@@ -101,7 +103,10 @@ class LowCopy(LowNetwork):
     def _replace(self, parent: nn.Module, other: Callable[[nn.Linear], nn.Module]) -> None:
         for name, child in parent.named_children():
             if type(child) is nn.Linear:
-                setattr(parent, name, other(child))
+                made = other(child)
+                if name in _WIDENING:
+                    made.register_forward_hook(lambda module, inputs, output: output.float())
+                setattr(parent, name, made)
             elif name == "embeddings":
                 # A factorised table: all layers read what it gives, and it takes no time.
                 self._replace(child, Bfloat16Linear)
