@@ -1,4 +1,4 @@
-"""What has to be known of a plain BERT to run it without transformers, and the network of a model that is open.
+"""A plain BERT in a model that is open: the facts about it, and its network without transformers.
 
 That network shares the weights of the model.
 """
