@@ -148,7 +148,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     """Return the newest rows of each encoder, request and revision."""
     newest = latest_rows(rows, lambda row: (row.get("encoder", "mini"), row["case"], row["way"]))
     keys = {"encoder": "encoder", "case": "request", "way": "revision", "requests_per_s": "requests/s"}
-    keys |= {"p50_ms": "median, ms", "p95_ms": "95 %, ms", "cpu_ms": "CPU ms a request"}
+    keys |= {"p95_ms": "95 %, ms", "cpu_ms": "CPU ms a request"}
     lines = [[str({"encoder": "mini", **row}[key]) for key in keys] for row in newest]
     return markdown([*keys.values()], lines, left=3)
 
