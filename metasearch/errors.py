@@ -47,7 +47,7 @@ class EncoderError(MetasearchError):
 
 
 class CellsFailed(MetasearchError):
-    """Jobs of a study failed; the others are done."""
+    """Runs of a study failed and the others are done, or jobs of an index failed and texts are left."""
 
     exit_code = 7
 

@@ -2,9 +2,10 @@
 
     python -m benchmarks.pages.adapt --queries ~/data/pages/queries/gnome.jsonl --index gnome.index --set gnome
 
-A quarter of the pages is searched for; labels are titles of the others, in German and English. Compares the adapter of
-`metasearch adapt`, without and with answers, with forms that are trained by InfoNCE (`metasearch.encoders.adapter`).
-Rows are in `results/adaptation.jsonl`.
+A quarter of the pages is searched for; labels are titles of the others, in German and English. Compares what an index
+does without labels, its map of translations; the adapter of `metasearch adapt` after it, without and with answers; and
+forms that are trained by InfoNCE (`metasearch.encoders.adapter`). All gains are against the projection alone. Rows are
+in `results/adaptation.jsonl`.
 """
 
 import json
@@ -28,8 +29,12 @@ from metasearch.data.labels import load_labels
 from metasearch.encoders.adapter import Form, adapted, build_adapter
 from metasearch.encoders.pool_scores import SHARE
 from metasearch.evaluation.statistics.paired import clustered_test
-from metasearch.pipelines.adapt.job import ANSWERED, PLAIN, Trial, join_labels
+from metasearch.pipelines.adapt.job import Trial, join_labels
+from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.projection import MAP, projection_in
+from metasearch.retrieval.search.neutral import project
+from metasearch.retrieval.search.searcher import QUERY
 from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "adaptation.jsonl"
@@ -62,7 +67,9 @@ class Pool:
         self.rows = [row for row in rows if row["page"] in set(self.pages)]
         self.asked = np.array([row["page"] for row in self.rows])
         self.tags = np.array([row["language"] for row in self.rows])
-        self.vectors = searcher.encode_queries([row["query"] for row in self.rows])
+        texts = [row["query"] for row in self.rows]
+        self.vectors = searcher.encode_queries(texts)
+        self.plain = project(searcher.encoder, projection_in(self.store.arrays)).encode(texts, QUERY)
 
     def draw(self, count: int, seed: int) -> tuple[Array, Array]:
         """Return the numbers of labelled queries, and of queries for other pages in all languages."""
@@ -89,7 +96,7 @@ class Pool:
 
 
 def metrics(pool: Pool, labelled: Array) -> Iterator[tuple[str, Array]]:
-    """Yield the two adapters of `metasearch adapt` for labels."""
+    """Yield what follows the map of translations: nothing, and the two adapters of `metasearch adapt` for labels."""
     place = {(Path(file).stem, Path(file).parent.name): file for file in pool.files}
     rows = [pool.rows[i] for i in labelled]
     labels = [
@@ -100,17 +107,18 @@ def metrics(pool: Pool, labelled: Array) -> Iterator[tuple[str, Array]]:
     joined = join_labels(pool.store, load_labels(labels, named=True), 4, None)
     texts = {row["query"]: pool.vectors[i] for i, row in zip(labelled, rows, strict=True)}
     trial = Trial(pool.store, joined, texts, BALANCED)
-    for step in (PLAIN, ANSWERED):
-        yield str(step), trial.matrix(step, joined.data)
+    yield MAP, np.eye(pool.vectors.shape[1], dtype=np.float32)
+    for form in (ADAPTER, ANSWERED):
+        yield form, trial.matrix(form)
 
 
 def trained(pool: Pool, labelled: Array, form: str, seed: int) -> Array:
     """Return the matrix of a form after InfoNCE over all documents; the nearest passage of each right page is right."""
     torch.manual_seed(seed)
     rng, adapter = np.random.default_rng(seed), build_adapter(form, pool.vectors.shape[1])
-    queries, documents = torch.from_numpy(pool.vectors[labelled]), torch.from_numpy(pool.documents)
+    queries, documents = torch.from_numpy(pool.plain[labelled]), torch.from_numpy(pool.documents)
     answers = pool.pages[pool.of_row][None, :] == pool.asked[labelled][:, None]
-    scores = np.where(answers, pool.vectors[labelled] @ pool.documents.T, -np.inf)
+    scores = np.where(answers, pool.plain[labelled] @ pool.documents.T, -np.inf)
     best = np.maximum.reduceat(scores, pool.starts, axis=1)[:, pool.of_row]
     right, wrong = torch.from_numpy(answers & (scores == best)), torch.from_numpy(~answers)
     # Factors of low-rank and scale start farther from an effect.
@@ -128,15 +136,15 @@ def trained(pool: Pool, labelled: Array, form: str, seed: int) -> Array:
 
 
 def adapters(pool: Pool, labelled: Array, forms: Sequence[str], seed: int) -> Iterator[tuple[str, Array, float]]:
-    """Yield each adapter with its CPU seconds."""
+    """Yield the queries through each adapter, with its CPU seconds."""
     start = time.process_time()
     for name, matrix in metrics(pool, labelled):
-        yield name, matrix, time.process_time() - start
+        yield name, adapted(pool.vectors, matrix), time.process_time() - start
         start = time.process_time()
     for form in forms:
         start = time.process_time()
         matrix = trained(pool, labelled, form, seed)
-        yield form, matrix, time.process_time() - start
+        yield form, adapted(pool.plain, matrix), time.process_time() - start
 
 
 def rows_of(pool: Pool, count: int, draws: int, forms: Sequence[str]) -> Iterator[Row]:
@@ -146,12 +154,12 @@ def rows_of(pool: Pool, count: int, draws: int, forms: Sequence[str]) -> Iterato
     base, groups, tags = [], [], []
     for seed in range(draws):
         labelled, test = pool.draw(count, seed)
-        base.append(pool.scores(pool.vectors[test], test))
+        base.append(pool.scores(pool.plain[test], test))
         groups += pool.asked[test].tolist()
         tags += pool.tags[test].tolist()
-        for name, matrix, took in adapters(pool, labelled, forms, seed):
+        for name, queries, took in adapters(pool, labelled, forms, seed):
             seconds.setdefault(name, []).append(took)
-            gains.setdefault(name, []).append(pool.scores(adapted(pool.vectors[test], matrix), test) - base[-1])
+            gains.setdefault(name, []).append(pool.scores(queries[test], test) - base[-1])
     mean = np.concatenate(base, axis=1).mean(1).round(4).tolist()
     for name, found in gains.items():
         gain = np.concatenate(found, axis=1)

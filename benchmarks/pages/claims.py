@@ -133,7 +133,7 @@ def share(untrained: bool) -> None:
     vars(workshop).update(CachedEncoder=lambda encoder: known.get(id(encoder)) or CachedEncoder(encoder))
     if untrained:
         vars(job).update(
-            list_steps=lambda *args, **more: [step for step in list_steps(*args, **more) if not step.learner]
+            list_steps=lambda *args, **more: [step for step in list_steps(*args, **more) if not step.trains]
         )
 
 

@@ -1,4 +1,4 @@
-"""Searches real pages in many languages: scores of encoders, with projection and balanced scores, as a user searches.
+"""Searches real pages in many languages: encoders, with projection, map of translations and balanced scores.
 
     python -m benchmarks.pages.build -o ~/data/pages
     python -m benchmarks.pages.run --pages ~/data/pages --sets gnome60 --systems bm25,mini,mini-e5,e5,muse -o runs/pages
@@ -19,7 +19,7 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.pages import systems
-from benchmarks.pages.pool import TOP, Pool, Query, Values, measure, pool_of, pool_of_task, read_queries
+from benchmarks.pages.pool import TOP, Names, Pool, Query, Values, measure, pool_of, pool_of_task, read_queries
 from benchmarks.pages.tables import main_table
 from metasearch.data.records import RetrievalData
 from metasearch.evaluation.statistics.paired import clustered_test
@@ -102,22 +102,27 @@ def rows_of_pages(queries: Sequence[Query], folder: Path, system: str, unit: str
         encoded = systems.recoded(searcher, files, pool.texts, output / "vectors")
     else:
         encoded = systems.by_passage(systems.search_index(files, output / system, system), files, pool.texts)
-    yield from ways(encoded, pool, system)
+    yield from ways(encoded, pool, system, pool.groups)
 
 
 def rows_of_task(data: RetrievalData, system: str, output: Path) -> Iterator[Row]:
     """Yield a row of each way in which a system searches the candidates of a task."""
     pool = pool_of_task(data)
     texts = [candidate.text for candidate in data.candidates]
-    yield from ways(systems.by_page(system, texts, pool.languages, pool.texts, output / "vectors"), pool, system)
+    groups = np.array([candidate.group for candidate in data.candidates])
+    encoded = systems.by_page(system, texts, pool.languages, pool.texts, output / "vectors")
+    yield from ways(encoded, pool, system, groups)
 
 
-def ways(encoded: systems.Encoded, pool: Pool, system: str) -> Iterator[Row]:
-    """Yield the rows of an encoder without and with projection, each with plain and balanced scores."""
-    for projection in (False, True):
-        scores = (encoded.projected() if projection else encoded).scores()
+def ways(encoded: systems.Encoded, pool: Pool, system: str, pages: Names) -> Iterator[Row]:
+    """Yield the rows of an encoder, with a projection, and with a map of translations, too; plain and balanced."""
+    neutral = encoded.projected()
+    for found, projection, translations in (
+        (encoded, False, False), (neutral, True, False), (neutral.mapped(pages), True, True)
+    ):  # fmt: skip
+        scores = found.scores()
         for balanced in (False, True):
-            yield row_of(scores, pool, system, projection, balanced)
+            yield {**row_of(scores, pool, system, projection, balanced), "translations": translations}
 
 
 def row_of(scores: systems.Vectors, pool: Pool, system: str, projection: bool, balanced: bool) -> Row:

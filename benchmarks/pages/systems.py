@@ -13,7 +13,9 @@ from benchmarks.pages.pool import Names, Query, Scores
 from metasearch.config.projection import LEAST
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.read import read
+from metasearch.encoders.adapter import adapted
 from metasearch.encoders.neutral import estimate
+from metasearch.encoders.translations import translation_map
 from metasearch.errors import EncoderError
 from metasearch.retrieval.search.neutral import SAMPLE
 from metasearch.retrieval.search.searcher import Searcher
@@ -51,6 +53,19 @@ class Encoded:
         neutral = estimate({tag: found for tag, found in own.items() if len(found) >= LEAST})
         vectors, queries = (neutral(them).astype(np.float32) for them in (self.vectors, self.queries))
         return replace(self, vectors=vectors, queries=queries)
+
+    def mapped(self, pages: Names) -> "Encoded":
+        """Return the vectors with queries through the map of translations, as in an index.
+
+        Args:
+            pages: of each document, the page that it is a translation of, `(count,)`.
+        """
+        order = np.argsort(self.documents, kind="stable")
+        there, starts = np.unique(self.documents[order], return_index=True)
+        own = dict(zip(there.tolist(), np.split(self.vectors[order], starts[1:]), strict=True))
+        groups = [[own[i] for i in np.flatnonzero(pages == page).tolist() if i in own] for page in np.unique(pages)]
+        matrix = translation_map([group for group in groups if len(group) > 1])
+        return replace(self, queries=adapted(self.queries, matrix))
 
     def scores(self) -> Scores:
         """Return for each query the score of each document's best vector, `(Q, documents)`."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from benchmarks.common.rows import Row, latest_rows
+from metasearch.evaluation.statistics.paired import paired_test
 from metasearch.runs.markdown import markdown
 
 MAP = "map@20"
@@ -18,7 +19,8 @@ _SYSTEMS = ("default", "bm25", "mini", "mini-e5", "e5-lite", "e5", "muse")
 
 def line_of(row: Row) -> tuple[object, ...]:
     """Return what a row is known again by."""
-    return tuple(row[key] for key in ("set", "unit", "system", "projection", "balanced"))
+    keys = ("set", "unit", "system", "projection", "translations", "balanced")
+    return tuple(row.get(key, False) for key in keys)
 
 
 def rows_in_order(rows: Sequence[Row], unit: str, names: Sequence[str] = tuple(SETS)) -> list[Row]:
@@ -28,7 +30,7 @@ def rows_in_order(rows: Sequence[Row], unit: str, names: Sequence[str] = tuple(S
     found = [row for row in latest if row["unit"] == unit or row["system"] == "bm25"]
 
     def place(row: Row) -> tuple[object, ...]:
-        return list(SETS).index(row["set"]), _place(row["system"]), row["projection"], row["balanced"]
+        return list(SETS).index(row["set"]), _place(row["system"]), *line_of(row)[3:]
 
     return sorted(found, key=place)
 
@@ -38,7 +40,7 @@ def main_table(rows: Sequence[Row], unit: str = "passage") -> str:
     kept = rows_in_order(rows, unit)
     there = [name for name in SETS if any(row["set"] == name for row in kept)]
     lines: dict[tuple[object, ...], dict[str, Row]] = {}
-    for row in sorted(kept, key=lambda row: (_place(row["system"]), row["projection"], row["balanced"])):
+    for row in sorted(kept, key=lambda row: (_place(row["system"]), *map(bool, line_of(row)[3:]))):
         lines.setdefault(line_of(row)[2:], {})[row["set"]] = row
     heads = ["system", *(SETS[name] for name in there)]
     body = []
@@ -62,7 +64,7 @@ def balance_table(rows: Sequence[Row]) -> str:
         row
         for unit in ("passage", "candidate")
         for row in rows_in_order(rows, unit)
-        if row["balanced"] and row["system"] != "bm25"
+        if row["balanced"] and row["system"] != "bm25" and not row.get("translations")
     ]
     names = {
         "map@20": "all",
@@ -78,6 +80,24 @@ def balance_table(rows: Sequence[Row]) -> str:
     return markdown(["set", "system", *names.values()], lines, left=2)
 
 
+def translations_table(rows: Sequence[Row]) -> str:
+    """Return what the map of translations adds to a projection and balanced scores; the interval is over pages."""
+    found: dict[tuple[str, str], dict[bool, Row]] = {}
+    for row in rows_in_order(rows, "passage"):
+        if row["projection"] and row["balanced"]:
+            found.setdefault((row["set"], row["system"]), {})[row.get("translations", False)] = row
+    lines = []
+    for (name, system), own in found.items():
+        if len(own) < 2:
+            continue
+        before, after = own[False], own[True]
+        test = paired_test(*([each["pages"][page] / 1e4 for page in before["pages"]] for each in (after, before)))
+        alone = (100 * (after["values"][key][0] - before["values"][key][0]) for key in ("own alone", "other alone"))
+        gain = f"{100 * before['values'][MAP][0]:.1f} {test.shown()}"
+        lines.append([SETS[name], f"`{system}`", gain, *(f"{each:+.1f}" for each in alone)])
+    return markdown(["set", "encoder", "all", "own", "another"], lines, left=2)
+
+
 def _change(after: Sequence[float], gain: Sequence[float]) -> str:
     """Return the value before and the gain with its interval; the interval is a point where no query changes."""
     mean, *ends = (100 * value for value in gain)
@@ -91,7 +111,7 @@ def _score(row: Row) -> str:
 def _name(row: Row) -> str:
     if row["system"] == "default":
         return f"no option (`{row['encoder']}`)"
-    added = [name for name in ("projection", "balanced") if row[name]]
+    added = [name for name in ("projection", "translations", "balanced") if row.get(name)]
     return " + ".join([f"`{row['system']}`" if row["system"] != "bm25" else "BM25", *added])
 
 

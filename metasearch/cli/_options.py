@@ -321,24 +321,27 @@ def seed(help: str) -> Callable[[F], F]:
     return click.option("--seed", type=seeds, default=0, show_default=True, metavar="SEED", help=help)
 
 
-def jobs(own: str = "") -> Callable[[F], F]:
-    """Return the option `--jobs`; `own` is added to its help."""
-    how = f"Runs at a time{own}; by default 1, with another launcher as many as its cluster takes."
+def jobs(what: str = "Runs at a time") -> Callable[[F], F]:
+    """Return the option `--jobs`; `what` begins its help."""
+    how = f"{what}; by default 1, with another launcher as many as its cluster takes."
     return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=how)
 
 
 moved_encoder = encoder("New place of the index's encoder, if it has moved.")
 
-launcher = options_group(
-    click.option(
-        "--launcher", type=click.Choice(list(SETTINGS)),
-        help="Launcher of the runs: this machine, Slurm or a Ray cluster; by default the one used before.",
-    ),
-    click.option(
-        "--launcher-set", "launcher_settings", multiple=True, metavar="KEY=VALUE",
-        help="Request to the launcher for each run, such as cpus=4 or time=4:00:00; repeatable.",
-    ),
-)  # fmt: skip
+
+def launcher_of(help: str) -> Callable[[F], F]:
+    """Return the options `--launcher`, with its help, and `--launcher-set`."""
+    return options_group(
+        click.option("--launcher", type=click.Choice(list(SETTINGS)), help=help),
+        click.option(
+            "--launcher-set", "launcher_settings", multiple=True, metavar="KEY=VALUE",
+            help="Request to the launcher for each job, such as cpus=4 or time=4:00:00; repeatable.",
+        ),
+    )  # fmt: skip
+
+
+launcher = launcher_of("Launcher of the runs: this machine, Slurm or a Ray cluster; by default the one used before.")
 """Where the cells of a study run."""
 
 track = click.option(

@@ -71,7 +71,10 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
 
 def _check_shots(config: EvaluateConfig) -> None:
     """Raise `ConfigError` for options that mean nothing with, or without, adaptations."""
-    if config.shots.counts:
+    counts = config.shots.counts
+    if counts:
+        if twice := next((each for i, each in enumerate(counts) if each in counts[:i]), None):
+            raise ConfigError(f"--shots {','.join(map(str, counts))}: {twice} is named twice")
         other = ("pool", "rerank", "rerank_top", "trec_run", "precision")
         reject_unused_options(*other, why="--shots scores the multilingual pool in float32; score without it")
     else:

@@ -20,7 +20,8 @@ from metasearch.config.compress import Form
 def command(encoder: str, task: str | None, trust_remote_code: bool, output: Path, as_json: bool, **form: Any) -> None:
     """Write ENCODER in another form.
 
-    A compressed encoder is written at full size as a standard model; a standard encoder is copied. A graph is checked
+    ENCODER may be an index: its encoder is written as searches use it, with the projection and the adapter in use. A
+    compressed encoder is written at full size as a standard model; a standard encoder is copied. A graph is checked
     against the encoder, and needs the extra `onnx`. sentence-transformers loads --int8 where metasearch is installed,
     with trust_remote_code=True.
 
@@ -31,6 +32,7 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
       metasearch export mini --onnx -o graph
       metasearch export mini --onnx --int8 --task demo -o graph8
       metasearch export e5 --sentence-transformers --dimensions 128 --texts corpus/ -o short
+      metasearch export help.index --sentence-transformers -o help-encoder
     """
     from metasearch.io.output import claim
 
@@ -44,10 +46,14 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
     from metasearch.data.benchmark import load_benchmark
     from metasearch.encoders.load import load_encoder
     from metasearch.pipelines.export import export
+    from metasearch.pipelines.index_encoder import is_index, load_index_encoder
     from metasearch.runs.progress import ProgressBar
 
     benchmark = load_benchmark(task, **where) if task else None
-    loaded = load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code)
+    if is_index(encoder):
+        loaded, made = load_index_encoder(encoder, trust_remote_code)
+    else:
+        loaded, made = load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code), ""
     with ProgressBar("export") as bar:
-        done = export(loaded, asked, output, benchmark, bar)
+        done = export(loaded, asked, output, benchmark, bar, made)
     print_result(as_json, done.tree(), done.report())

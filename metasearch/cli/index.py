@@ -1,7 +1,9 @@
 """`metasearch index`: documents become an index to search."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.index import IndexSettings, RankingSettings, without_password
 from metasearch.config.run import DEFAULT_ENCODER
+from metasearch.config.study import LauncherConfig, place_of
 from metasearch.errors import ConfigError, quoted
 
 
@@ -38,8 +41,13 @@ from metasearch.errors import ConfigError, quoted
 @click.option(
     "--prune", "drop", is_flag=True, help="Remove documents that were not named from the index, even if they exist."
 )
+@_options.launcher_of("Encode in jobs of a launcher: on this machine, on Slurm or on a Ray cluster.")
+@_options.jobs("Jobs of the launcher")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
-def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: Any) -> None:
+def command(
+    documents: tuple[Path, ...], output: Path, as_json: bool, launcher: str | None, launcher_settings: Sequence[str],
+    jobs: int | None, **asked: Any,
+) -> None:  # fmt: skip
     """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, pdf, docx, and of rows.
 
     A second call encodes new texts, removes deleted ones, and keeps those that only moved. A stopped call continues
@@ -58,18 +66,23 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
       metasearch index help-pages -o help.index --to postgresql://localhost/shop/help
       metasearch index help-pages -o help.index --vectors help.parquet
+      metasearch index help-pages -o help.index --launcher slurm --launcher-set "cpus=4 partition=cpu"
       metasearch index -o help.index --balance
     """
     from metasearch.retrieval.indexes import index_documents
     from metasearch.runs.progress import ProgressBar
 
     settings, ranking = _options.given(IndexSettings, asked), _options.given(RankingSettings, asked)
+    place = place_of(launcher, launcher_settings)
+    if jobs and not place:
+        raise ConfigError(f"--jobs {jobs} goes with --launcher local, slurm or ray")
     if not documents:
         _change(output, ranking, as_json, **asked)
         return
     both = [*_options.settings_in(IndexSettings), *_options.settings_in(RankingSettings)]
     own = {_options.parameter_name(*setting) for setting in both} | {"prompt"}
     how = {name: value for name, value in asked.items() if name not in own}
+    how |= {"spread": _by_jobs(place, jobs, how["trust_remote_code"])} if place else {}
     with ProgressBar("index") as bar:
         done = index_documents(documents, output, asked=settings, callback=bar, ranking=ranking, **how)
     if as_json:
@@ -90,6 +103,12 @@ def command(documents: tuple[Path, ...], output: Path, as_json: bool, **asked: A
         f"texts by language: {languages or 'none'}\n"
         f'{copied}{vectors}search: metasearch search {quoted(without_password(asked["to"] or str(output)))} "..."'
     )
+
+
+def _by_jobs(place: LauncherConfig, jobs: int | None, trust_remote_code: bool) -> Any:
+    from metasearch.pipelines.spread import by_jobs
+
+    return partial(by_jobs, place, jobs, trust_remote_code)
 
 
 def _change(output: Path, ranking: dict[str, Any], as_json: bool, root: Path | None, **rest: Any) -> None:

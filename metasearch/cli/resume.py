@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import execute, library
+from metasearch.cli._settings import execute, library, reject_unused_options
 from metasearch.config.base import Settings
 from metasearch.config.study import place_of
 from metasearch.errors import ConfigError
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @_options.command("resume")
 @click.argument("folder", type=click.Path(path_type=Path))
-@_options.jobs(", of a study")
+@_options.jobs("Runs at a time, of a study")
 @_options.launcher
 @click.option("--cell", is_flag=True, hidden=True, help="Wait for a running process; show the traceback of a bug.")
 @click.option("--until-eof", is_flag=True, hidden=True, help="Same as --cell; also stop at the end of standard input.")
@@ -39,6 +39,14 @@ def command(
       metasearch resume studies/lareqa --jobs 2
       metasearch resume studies/lareqa/cells/maml-trans/fold-0-seed-1
     """
+    from metasearch.retrieval.search.shards import PLAN, encode_shards
+
+    if (folder / PLAN).is_file():
+        idle = ("jobs", "launcher", "launcher_settings", "trackers", "as_json")
+        reject_unused_options(*idle, why=f"{folder} has shards of an index, which this process encodes")
+        _follow(until_eof)
+        click.echo(f"{encode_shards(folder, trust_remote_code):,} parts encoded")
+        return
     from metasearch.pipelines.resume import kind_of, open_run
     from metasearch.pipelines.run import WAIT_SECONDS
 
@@ -56,8 +64,7 @@ def command(
     for name, value in (("jobs", jobs), ("launcher", launcher), ("launcher-set", launcher_settings)):
         if value:
             raise ConfigError(f"--{name} is for studies; {folder} is one run")
-    if until_eof:
-        threading.Thread(target=_stop_at_eof, daemon=True).start()
+    _follow(until_eof)
     # What the process of a killed runner has reached is saved first.
     patience = WAIT_SECONDS if cell or until_eof else 0
     resumed = open_run(folder)
@@ -75,6 +82,11 @@ def _tell_changes(config: Settings) -> None:
         changes = {str(error): None}
     for change in changes:
         log.warning("%s; it continues as it began", change)
+
+
+def _follow(until_eof: bool) -> None:
+    if until_eof:
+        threading.Thread(target=_stop_at_eof, daemon=True).start()
 
 
 def _stop_at_eof() -> None:

@@ -18,6 +18,7 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import Tensor, nn
 
 from metasearch.compress.student import with_transformer
+from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.compressed import (
     CompressedModel,
     FactorisedEmbedding,
@@ -41,6 +42,9 @@ def plain(encoder: Encoder) -> Encoder:
 
     A missing pooler becomes one of zeros: each program that loads the model would draw a random one, with a warning.
     """
+    if isinstance(encoder, AdaptedEncoder):
+        base = plain(encoder.base)
+        return encoder if base is encoder.base else AdaptedEncoder(base, encoder.adapter, "text" in encoder.roles)
     if is_static(encoder.model):
         return encoder
     source = transformer_of(encoder.model)

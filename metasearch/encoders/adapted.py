@@ -9,6 +9,7 @@ Notation used for tensor shapes: n texts, D dimensions.
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -22,7 +23,8 @@ from torch import Tensor, nn
 from metasearch.config.index import EncodingPrecision
 from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
-from metasearch.encoders.adapter import MatrixAdapter, QueryAdapter
+from metasearch.encoders.adapter import QueryAdapter
+from metasearch.encoders.adapter_file import read_adapter, save_parameters
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import EncoderError
@@ -120,6 +122,11 @@ class AdaptedEncoder(Encoder):
         model.append(Router(routes, default_route=QUERY if "text" in self.roles else DOCUMENT).eval())
         return model
 
+    def write(self, folder: Path) -> None:
+        """Write the model, and the parameters of an adapter that is no matrix."""
+        super().write(folder)
+        save_parameters(self.adapter, Path(folder))
+
     def choose_precision(self, asked: EncodingPrecision, tried: bool = False) -> "AdaptedEncoder":
         """Let the frozen encoder compute in another precision; returns itself."""
         self.base.choose_precision(asked, tried)
@@ -155,8 +162,13 @@ class AdaptedEncoder(Encoder):
         return adapted.float().cpu().numpy()
 
 
-def encoder_of(model: SentenceTransformer, name: str = "model", max_length: MaxLength | None = None) -> Encoder:
-    """Return an encoder of a model, with its adapter if the model was saved with one; errors as `Encoder`."""
+def encoder_of(
+    model: SentenceTransformer, name: str = "model", max_length: MaxLength | None = None, folder: Path | None = None
+) -> Encoder:
+    """Return an encoder of a model, with its adapter if the model was saved with one; errors as `Encoder`.
+
+    The adapter has the form of a file in the `folder` of the model, otherwise it is a matrix.
+    """
     router = model[-1]
     if not isinstance(router, Router):
         return Encoder(model, name, max_length)
@@ -166,10 +178,7 @@ def encoder_of(model: SentenceTransformer, name: str = "model", max_length: MaxL
         raise EncoderError(f"{name}: a Router is supported only as a linear map of queries behind all other modules")
     base = copy.copy(model)
     base._modules = dict(list(model._modules.items())[:-1])
-    weight = routes[QUERY][0].linear.weight.detach()
-    adapter = MatrixAdapter(len(weight)).to(weight)
-    with torch.no_grad():
-        adapter.delta.copy_(weight - torch.eye(len(weight)).to(weight))
+    adapter = read_adapter(routes[QUERY][0].linear.weight.detach(), folder)
     return AdaptedEncoder(Encoder(base, name, max_length), adapter, pairs=router.default_route == QUERY)
 
 

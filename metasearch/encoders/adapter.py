@@ -9,9 +9,8 @@ Diffusion by Orthogonal Finetuning"). `scale`: A is diagonal.
 Notation used for tensor shapes: n queries, D dimensions, R rank.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -32,6 +31,8 @@ RANK = 16
 class QueryAdapter(nn.Module):
     """A linear map of query vectors; a subclass has its parameters. Twice differentiable, in any floating type."""
 
+    form: Form
+
     def __init__(self, dimension: int) -> None:
         super().__init__()
         self.dimension = dimension
@@ -48,6 +49,8 @@ class QueryAdapter(nn.Module):
 class MatrixAdapter(QueryAdapter):
     """A = I + Δ."""
 
+    form = "matrix"
+
     def __init__(self, dimension: int) -> None:
         super().__init__(dimension)
         self.delta = nn.Parameter(torch.zeros(dimension, dimension))
@@ -59,6 +62,8 @@ class MatrixAdapter(QueryAdapter):
 
 class LowRankAdapter(QueryAdapter):
     """A = I + U V; U `(D, R)` starts at zero, and V `(R, D)` with random orthonormal rows, the same every time."""
+
+    form = "low-rank"
 
     def __init__(self, dimension: int, rank: int = RANK) -> None:
         super().__init__(dimension)
@@ -76,6 +81,8 @@ class LowRankAdapter(QueryAdapter):
 class RotationAdapter(QueryAdapter):
     """A = (I − S)⁻¹ (I + S) with S = Δ − Δᵀ: lengths and angles between queries stay."""
 
+    form = "rotation"
+
     def __init__(self, dimension: int) -> None:
         super().__init__(dimension)
         self.delta = nn.Parameter(torch.zeros(dimension, dimension))
@@ -89,6 +96,8 @@ class RotationAdapter(QueryAdapter):
 
 class ScaleAdapter(QueryAdapter):
     """A = diag(1 + s)."""
+
+    form = "scale"
 
     def __init__(self, dimension: int) -> None:
         super().__init__(dimension)
@@ -143,13 +152,10 @@ def build_adapter(form: str, dimension: int, rank: int = RANK) -> QueryAdapter:
         >>> build_adapter("rotation", 3).matrix().equal(torch.eye(3))
         True
     """
-    forms: Mapping[str, Callable[[int], QueryAdapter]] = {
-        "matrix": MatrixAdapter,
-        "low-rank": partial(LowRankAdapter, rank=rank),
-        "rotation": RotationAdapter,
-        "scale": ScaleAdapter,
+    forms: dict[str, type[QueryAdapter]] = {
+        each.form: each for each in (MatrixAdapter, LowRankAdapter, RotationAdapter, ScaleAdapter)
     }
     if form not in forms:
         known: Sequence[str] = get_args(Form)
         raise ConfigError(f"form '{form}': expected one of {', '.join(known)}.{nearest(form, known)}")
-    return forms[form](dimension)
+    return LowRankAdapter(dimension, rank) if form == LowRankAdapter.form else forms[form](dimension)

@@ -78,7 +78,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     elif not trust_remote_code:
         restore_activations(model, name, _listed(name, local), local)
     restore_lengths(model, name, settings)
-    return encoder_of(model, name, max_length)
+    return encoder_of(model, name, max_length, Path(name) if local else None)
 
 
 def check_name(name: str) -> bool:

@@ -70,10 +70,22 @@ class ExportResult:
 
 
 def export(
-    encoder: Encoder, form: Form, folder: Path, benchmark: Benchmark | None = None, callback: Callback = SILENT
+    encoder: Encoder,
+    form: Form,
+    folder: Path,
+    benchmark: Benchmark | None = None,
+    callback: Callback = SILENT,
+    made: str = "",
 ) -> ExportResult:
-    """Write an encoder to a folder in another form, and score it on the test part of a benchmark before and after."""
-    require_plain(encoder, "export")
+    """Write an encoder to a folder in another form, and score it on the test part of a benchmark before and after.
+
+    `made` is a sentence on the encoder for the card. `EncoderError` for an encoder with a query adapter, unless it is
+    written as a whole standard model.
+    """
+    if form.dimensions is not None or not form.plain:
+        require_plain(encoder, "export with --onnx, --int8 or --dimensions")
+    if form.plain and form.dimensions is None and not made and not is_compressed(encoder):
+        log.info("'%s' is already a standard model; copied unchanged", encoder.name)
     changed = _changed(encoder, form, callback)
     if not form.onnx and is_neutral(changed):
         log.warning("%s: %s", encoder.name, SERVERS)
@@ -89,17 +101,15 @@ def export(
         rows = _scores(encoder, changed, form, partial, benchmark, callback) if benchmark else []
         if facts:
             write_facts(partial, facts.model_copy(update={"results": tuple(rows)}))
-        card = _card(changed, encoder.name, form, rows, benchmark, facts)
+        card = _card(changed, encoder.name, form, rows, benchmark, facts, made)
         (partial / CARD).write_text(card, encoding="utf-8")
         size = sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
     return ExportResult(folder, size, changed.dimension(), facts.difference if facts else None, rows)
 
 
 def _changed(encoder: Encoder, form: Form, callback: Callback) -> Encoder:
-    """Return the encoder to write; log if it is unchanged."""
+    """Return the encoder to write."""
     if form.dimensions is None:
-        if form.plain and not is_compressed(encoder):
-            log.info("'%s' is already a standard model; copied unchanged", encoder.name)
         return encoder
     if not form.texts:
         log.info(
@@ -128,18 +138,24 @@ def _scores(
 
 
 def _card(
-    encoder: Encoder, base: str, form: Form, rows: Sequence[Row], benchmark: Benchmark | None, graph: Facts | None
+    encoder: Encoder,
+    base: str,
+    form: Form,
+    rows: Sequence[Row],
+    benchmark: Benchmark | None,
+    graph: Facts | None,
+    made: str,
 ) -> str:
     """Return the card for a model of `metasearch export`, with scores on a benchmark if available.
 
-    `base` names the encoder before, and `graph` has the facts in an ONNX graph's folder.
+    `base` names the encoder before, `graph` has the facts in an ONNX graph's folder, and `made` is a sentence.
     """
     source = find_base("base", base)
-    kind, made = "a sentence-transformers model", ""
+    kind, sentences = "a sentence-transformers model", [made] if made else []
     if graph is not None:
         rounding = ", before its weights were rounded to int8" if form.int8 else ""
         kind = "an ONNX graph"
-        made = f" Its vectors differ from the encoder's by at most {graph.difference:.1e}{rounding}."
+        sentences.append(f"Its vectors differ from the encoder's by at most {graph.difference:.1e}{rounding}.")
     changes = [("in int8", form.int8), (f"with {form.dimensions} dimensions", form.dimensions)]
     how = " ".join([kind, *(change for change, wanted in changes if wanted)])
     asked = {"form": form.name, "dimensions": form.dimensions, "directions from": form.texts}
@@ -152,7 +168,7 @@ def _card(
         graph=graph,
         int8=form.int8,
         title=f"{source.short} as {how}",
-        summary=f"The sentence encoder {source.name} as {how}, written by metasearch.{made}",
+        summary=" ".join([f"The sentence encoder {source.name} as {how}, written by metasearch.", *sentences]),
         facts={
             **{name: describe_value(value) for name, value in asked.items() if value},
             "versions": describe_versions(graph.versions if graph else versions()),

@@ -12,7 +12,7 @@ from metasearch.config.recipe import RecipeAdapter
 from metasearch.config.roles import Role
 from metasearch.data.records import Data, SimilarityData, grouped, texts_of
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter import LowRankAdapter, build_adapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import CachedEncoder, report_progress
 from metasearch.errors import ConfigError
@@ -35,12 +35,16 @@ def with_adapter(
     An encoder that has an adapter keeps it. `place` is a cache of vectors that runs share.
 
     Raises:
-        ConfigError: the encoder has an adapter, and the recipe wants another form.
+        ConfigError: the encoder has an adapter, and the recipe wants another form or rank.
     """
     if isinstance(encoder, AdaptedEncoder):
-        if settings and settings.form != "matrix":
-            raise ConfigError(f"adapter.form={settings.form}: encoder '{encoder.name}' has an adapter: a matrix")
         base, adapter = encoder.base, encoder.adapter
+        if settings and settings.form != adapter.form:
+            raise ConfigError(f"adapter.form={settings.form}: encoder '{encoder.name}' has an adapter: {adapter.form}")
+        if settings and isinstance(adapter, LowRankAdapter) and settings.rank != len(adapter.down):
+            raise ConfigError(
+                f"adapter.rank={settings.rank}: encoder '{encoder.name}' has an adapter of rank {len(adapter.down)}"
+            )
         log.info("training the adapter of %s; its other weights stay", encoder.name)
     elif settings:
         base, adapter = encoder, build_adapter(settings.form, encoder.dimension(), settings.rank)

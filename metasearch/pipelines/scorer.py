@@ -13,6 +13,7 @@ from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS, Pool
 from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Data, RetrievalData
+from metasearch.encoders.adapted import encoder_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
@@ -174,7 +175,7 @@ def limits(encoder: Scorable, data: Data) -> dict[str, int]:
 
 def with_lengths(encoder: Encoder, benchmark: Benchmark) -> Encoder:
     """Return an encoder with the same weights and a task's lengths, which may differ from its training."""
-    own = Encoder(encoder.model, encoder.name, benchmark.task.max_length)
+    own = encoder_of(encoder.whole, encoder.name, benchmark.task.max_length)
     own.origin, own.seeded = encoder.origin, encoder.seeded
     return own
 

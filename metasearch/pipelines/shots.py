@@ -29,7 +29,8 @@ from metasearch.encoders.load import load_encoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
 from metasearch.episodes.episode import LabelledSet, Triplet
 from metasearch.episodes.triplets import TripletSampler
-from metasearch.errors import ConfigError, DataError, require_known
+from metasearch.errors import ConfigError, DataError, NonFiniteError, require_known
+from metasearch.evaluation.collapse import EmbeddingHealth, diagnose, health
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.evaluation.shots import Asked, curve
@@ -44,6 +45,8 @@ from metasearch.training.checkpoint import load_learned
 log = logging.getLogger(__name__)
 
 _POOL = "multilingual"
+_WATCHED = 100
+"""Questions whose vectors are checked after an adaptation, at most."""
 
 
 def score_shots(config: EvaluateConfig, benchmark: Benchmark, callback: Callback = SILENT) -> list[Row]:
@@ -66,7 +69,7 @@ def score_shots(config: EvaluateConfig, benchmark: Benchmark, callback: Callback
     adaptation = Adaptation(adapted, recipe, shots, run)
     what = f"{name} on {config.split} of {benchmark.task.name}, shots {{}}"
     found: dict[int, list[Evaluation]] = {}
-    counts = sorted({0, *shots.counts})
+    counts, watched = sorted({0, *shots.counts}), Health(adapted, data)
     with report_progress(adapted, partial(callback.on_encode, what.format(0))):
         plain = evaluate(CachedEncoder(adapted), data, benchmark.measures)
     for count in counts:
@@ -74,6 +77,7 @@ def score_shots(config: EvaluateConfig, benchmark: Benchmark, callback: Callback
             log.info("%s, draw %d", what.format(count), number)
             support = _support(data, questions[:count], recipe, shots.seed, number)
             with adaptation.to(support) as changed:
+                watched.check(f"{what.format(count)}, draw {number}")
                 found.setdefault(count, []).append(evaluate(changed, data, benchmark.measures) if count else plain)
     labelled = [{question.id for question in questions} for questions in drawn]
     facts = Scorer({"encoder": name, "seed": shots.seed})._row_facts(name, encoder, benchmark, config.split, data)
@@ -84,6 +88,38 @@ def score_shots(config: EvaluateConfig, benchmark: Benchmark, callback: Callback
         for measure in benchmark.measures
         for row in curve(_asked(str(measure), found, labelled))
     ]
+
+
+class Health:
+    """Checks the vectors of some questions after adaptations: a rate that is too high makes them equal, or not finite.
+
+    A warning is logged at the first collapse.
+    """
+
+    def __init__(self, encoder: TextEncoder, data: RetrievalData) -> None:
+        texts = list(dict.fromkeys(question.text for question in data.questions))
+        self._encoder, self._texts = encoder, texts[:: -(-len(texts) // _WATCHED)]
+        self._before = self._now()
+        # Of an encoder that is collapsed before, nothing is said.
+        self._quiet = diagnose(self._before, None, self._dimension) is not None
+
+    def _now(self) -> EmbeddingHealth:
+        vectors = self._encoder.encode(self._texts, "question")
+        self._dimension = vectors.shape[1]
+        return health(vectors)
+
+    def check(self, what: str) -> None:
+        """Log a collapse; `NonFiniteError` for a vector that is not finite."""
+        try:
+            now = self._now()
+        except NonFiniteError as error:
+            raise NonFiniteError(f"{what}: adapted questions: {error}; take a smaller --adapt-lr") from None
+        if not self._quiet and diagnose(now, self._before, self._dimension):
+            self._quiet = True
+            log.warning(
+                "%s: adapted questions collapse (%s; without adaptation %s); take a smaller --adapt-lr",
+                what, now, self._before,
+            )  # fmt: skip
 
 
 class Adaptation:

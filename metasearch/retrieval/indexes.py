@@ -1,7 +1,8 @@
 """Indexes and searches by the names of folders and encoders."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,8 +23,10 @@ from metasearch.retrieval.index.places import find_encoder, root_facts
 from metasearch.retrieval.index.stores import database, open_store
 from metasearch.retrieval.index.vectors_file import require_writable, write_vectors
 from metasearch.retrieval.index.writer import writing
+from metasearch.retrieval.search.passages import PortionEncoder
 from metasearch.retrieval.search.roots import known_root
 from metasearch.retrieval.search.searcher import Searcher
+from metasearch.retrieval.search.shards import EncoderPlan
 from metasearch.retrieval.search.update import UpdateResult, update
 from metasearch.runs.callbacks import SILENT, Callback
 
@@ -45,6 +48,7 @@ def index_documents(
     vectors: Path | None = None,
     ranking: Mapping[str, Any] | None = None,
     root: Path | None = None,
+    spread: Callable[[EncoderPlan, Path], AbstractContextManager[PortionEncoder]] | None = None,
 ) -> UpdateResult:
     """Make an index of exactly these documents; then, if asked, copy it to a database or a file of vectors.
 
@@ -64,6 +68,7 @@ def index_documents(
             expanded, the database gets expanded vectors, too.
         root: folder to which paths of documents are relative; by default that of the index, or in a new index the
             folder that is named, or the common parent of all.
+        spread: opens what encodes new passages instead of this process, such as jobs on other machines.
 
     Raises:
         ConfigError: a key is unknown, a value is wrong or differs from the index, a document of the index is
@@ -92,7 +97,11 @@ def index_documents(
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     loaded.choose_precision(settings.precision, tried=same)
     known_as = kind.encoder if kind and same else _anywhere(name)
-    result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root)
+    by = None
+    if spread:
+        plan = EncoderPlan.of(loaded, _anywhere(name), dict(settings.prompts), device)
+        by = partial(spread, plan)
+    result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, by)
     if target or vectors:
         store = LocalStore.open(folder)
         expand = bool(target and ranked.get("expand"))

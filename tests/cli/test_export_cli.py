@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from huggingface_hub import ModelCard
 from sentence_transformers import SentenceTransformer
 
@@ -15,6 +16,8 @@ from helpers.commands import metasearch
 from helpers.onnx_extra import needs_onnx
 from metasearch.compress.student import make_static
 from metasearch.config.roles import MaxLength
+from metasearch.encoders.adapted import AdaptedEncoder
+from metasearch.encoders.adapter import build_adapter
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.prompts import replace_prompts
 
@@ -50,6 +53,22 @@ def test_a_standard_model_is_copied_unchanged(tmp_path):
     }  # fmt: skip
     found = SentenceTransformer(str(tmp_path / "again"), device="cpu").encode(TEXTS)
     np.testing.assert_array_equal(found, encoder.model.encode(TEXTS))
+
+
+def test_a_model_with_a_query_adapter_is_copied_with_it_and_other_forms_refuse_it(tmp_path):
+    encoder = AdaptedEncoder(tiny.build(), build_adapter("scale", 128), pairs=True)
+    with torch.no_grad():
+        encoder.adapter.factors += torch.linspace(0, 9, 128)
+    encoder.save(tmp_path / "model")
+    flags = ["--sentence-transformers", "--task", "demo-sts", "--json", "-o", tmp_path / "again"]
+    rows = json.loads(metasearch("export", tmp_path / "model", *flags).stdout)["results"]
+    before, after = ([row["value"] for row in rows if row["learner"] == name] for name in ("before", "plain"))
+    assert before == pytest.approx(after)
+    found = SentenceTransformer(str(tmp_path / "again"), device="cpu").encode_query(TEXTS)
+    np.testing.assert_allclose(found, encoder.encode(TEXTS, "question"), rtol=0, atol=1e-6)
+    for flag in (["--int8"], ["--sentence-transformers", "--dimensions", 8]):
+        said = metasearch("export", tmp_path / "model", *flag, "-o", tmp_path / "no", code=6).stderr
+        assert "has a query adapter, which export with --onnx, --int8 or --dimensions does not support" in said
 
 
 FORMS = {

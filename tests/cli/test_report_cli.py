@@ -52,14 +52,16 @@ def test_every_table_is_written_in_each_format(report):
     assert {*named} <= set(keys)
     assert len([key for key in keys if key.startswith("matrix-")]) == 4
     made = {f"tables/{key}.{end}" for key in keys for end in ("md", "tex", "csv")}
-    assert set(files) == made | {"report.html", "report.md", "tables.json"}
-    assert files["report.md"].count("\n## ") == 5
+    drawn = {f"figures/{key}.svg" for key in ("by-language", "by-mode")}
+    assert set(files) == made | drawn | {"report.html", "report.md", "tables.json"}
+    assert {*re.findall(r"!\[.+\]\((.+)\)", files["report.md"])} == drawn
+    assert files["report.md"].count("\n## ") == 6
 
 
 def test_the_page_has_its_sections_in_order_and_loads_nothing(report):
     page = (report[0] / "report.html").read_text(encoding="utf-8")
     found = re.findall(r'<h2 id="([^"]+)"', page)
-    assert found == ["scores", "compared", "languages", "questions", "run-facts"]
+    assert found == ["scores", "compared", "figures", "languages", "questions", "run-facts"]
     assert not re.search(r'(src|href)="(?!#)', page)
 
 
@@ -70,6 +72,7 @@ def test_the_same_study_gives_the_same_bytes_and_replaces_the_former_report(repo
     metasearch("report", study / "cells" / "maml-trans" / "fold-0-seed-0", "-o", folder)
     files = read(folder)
     assert "tables/comparison.csv" in files
+    assert [name for name in files if name.startswith("figures/")] == ["figures/by-language.svg"]
     assert len(files) < len(read(report[0]))
     assert "tables/main.csv" in files
 

@@ -4,7 +4,6 @@ import re
 import sys
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -52,7 +51,7 @@ def test_a_missing_module_of_metasearch_is_no_missing_package():
     [
         ("pyarrow", "corpora", lambda: list(read_rows("a.parquet")), DataError),
         ("mteb", "mteb", lambda: load_benchmark("mteb:STS17"), ConfigError),
-        ("ray", "ray", lambda: open_launcher(None, SimpleNamespace(place=LauncherConfig("ray"))), ConfigError),
+        ("ray", "ray", lambda: open_launcher(None, LauncherConfig("ray"), 1, False), ConfigError),
     ],
 )
 def test_what_needs_an_extra_says_so(package, extra, use, error, hide, monkeypatch):

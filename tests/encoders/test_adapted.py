@@ -14,6 +14,7 @@ from metasearch.config.run import EncoderConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.adapted import AdaptedEncoder, encoder_of
 from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter_file import save_parameters
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import require_none
@@ -49,6 +50,31 @@ def test_queries_are_adapted_and_documents_stay_here_and_in_what_is_saved(tmp_pa
     assert opened.fingerprint == encoder.fingerprint != base.fingerprint
     assert opened.parameter_count == encoder.parameter_count == base.parameter_count + matrix.size
     assert (encoder.origin, encoder.limit("question")) == (base.origin, base.limit("question"))
+
+
+@pytest.mark.parametrize("form", ["low-rank", "rotation", "scale"])
+def test_an_adapter_is_opened_in_its_form_with_the_parameters_that_its_steps_depend_on(tmp_path, form):
+    base = make("bert", layers=1)
+    encoder = AdaptedEncoder(base, build_adapter(form, base.dimension(), rank=3))
+    for number, weight in enumerate(encoder.adapter.parameters()):
+        weight.data += 0.3 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(number))
+    encoder.save(tmp_path / "model")
+    opened = load_encoder(str(tmp_path / "model"), device="cpu")
+    assert opened.adapter.form == form
+    assert all(map(torch.equal, opened.adapter.parameters(), encoder.adapter.parameters()))
+    assert opened.fingerprint == encoder.fingerprint
+    theirs = SentenceTransformer(str(tmp_path / "model")).encode_query(list(TEXTS))
+    np.testing.assert_allclose(theirs, opened.encode(TEXTS, "question"), rtol=0, atol=1e-6)
+
+    file = tmp_path / "model" / "adapter.safetensors"
+    save_parameters(build_adapter(form, base.dimension()), file.parent)
+    with pytest.raises(EncoderError, match=r"adapter\.safetensors: not of the adapter in this folder"):
+        load_encoder(str(file.parent), device="cpu")
+    file.write_bytes(b"damaged")
+    with pytest.raises(EncoderError, match=r"adapter\.safetensors: damaged"):
+        load_encoder(str(file.parent), device="cpu")
+    save_parameters(build_adapter("matrix", base.dimension()), file.parent)
+    assert load_encoder(str(file.parent), device="cpu").adapter.form == "matrix"
 
 
 def test_vectors_of_the_frozen_encoder_can_be_given():

@@ -24,21 +24,21 @@ class Inline:
     tick = 0.0
     begun: list[str]
 
-    def __init__(self, study, stored):
-        self.study, self.trust = study, stored.config.encoder.trust_remote_code
+    def __init__(self, study, place, threads, trust_remote_code):
+        self.study, self.trust = study, trust_remote_code
         self.active = {}
 
-    def submit(self, cells):
+    def submit(self, names):
         """Run cells; their ends are collected later."""
-        for cell in cells:
-            self.begun.append(cell.name)
-            self.active[cell.name] = JobEnd(0)
+        for name in names:
+            self.begun.append(name)
+            self.active[name] = JobEnd(0)
             try:
-                open_run(self.study.at(cell.name)).execute(trust_remote_code=self.trust)
+                open_run(self.study.at(name)).execute(trust_remote_code=self.trust)
             except MetasearchError as error:
-                begin_attempt(self.study.log(cell.name), str(error))
-                self.active[cell.name] = JobEnd(error.exit_code)
-        return [cell.name for cell in cells]
+                begin_attempt(self.study.log(name), str(error))
+                self.active[name] = JobEnd(error.exit_code)
+        return names
 
     def collect(self):
         """Return all ends."""

@@ -3,18 +3,24 @@
 import json
 import multiprocessing
 import os
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from metasearch.data.labels import load_labels
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.pipelines.adapt.job import Trial, adapt
+from metasearch.pipelines.tune.call import tune
+from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED, Step
+from metasearch.pipelines.tune.table import Table
 from metasearch.retrieval.index.adapters import add_adapter
 from metasearch.retrieval.index.database import Database
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.indexes import index_documents, list_adapters, open_searcher, use_adapter
+from metasearch.runs.folder import RunFolder
 from tests.helpers.commands import metasearch
 from tests.helpers.indexes import kind, made, write_index
 
@@ -36,6 +42,13 @@ def in_use(folder):
     return found and (found.name, found.matrix.tolist())
 
 
+def write_pages(folder, things):
+    for language, thing in product(("de", "en"), things):
+        path = folder / language / f"{thing}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {thing}\n\nAbout the {thing} in {language}.\n", encoding="utf-8")
+
+
 @pytest.fixture
 def stored(tmp_path):
     return write_index(tmp_path / "i", made())
@@ -45,11 +58,7 @@ def stored(tmp_path):
 def pages(tmp_path_factory):
     """An index of pages about things in two languages, whose encoder is untrained."""
     folder = tmp_path_factory.mktemp("pages")
-    for language in ("de", "en"):
-        for thing in THINGS:
-            path = folder / "help" / language / f"{thing}.md"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"# {thing}\n\nAbout the {thing} in {language}.\n", encoding="utf-8")
+    write_pages(folder / "help", THINGS)
     index_documents([folder / "help"], folder / "i", "tiny", device="cpu")
     return folder / "i"
 
@@ -135,6 +144,31 @@ def test_adapting_stores_a_reversible_adapter_that_changes_queries_alone(pages):
     assert np.array_equal(LocalStore.open(pages).adapter.matrix, searcher.store.adapter.matrix)
     use_adapter(pages, None)
     assert np.array_equal(open_searcher(pages, "cpu").encode_queries(["a lamp"])[0], before.astype(np.float32))
+
+
+@pytest.mark.slow
+def test_a_tuning_scores_what_its_index_gives_and_leaves_the_adapter_of_all_labels_there(tmp_path, monkeypatch):
+    """32 pages in two languages are enough for a projection and a map of translations."""
+    things = [f"{word} {part}" for word in THINGS for part in ("door", "key", "wheel", "shop")]
+    write_pages(tmp_path / "help", things)
+    kept = Step(ADAPTER, True)
+    monkeypatch.setattr(Table, "improvable", lambda self: False)
+    monkeypatch.setattr(Table, "choose", lambda self: [step for step, _ in self.lines].index(kept))
+    found = tune(labels(things), tmp_path / "shop", documents=tmp_path / "help", encoder="tiny", device="cpu")
+    assert found.choice.kept.step == kept
+    assert "The adapter is in index/, computed from all labels; the model in model/ has none." in found.report
+    searcher = open_searcher(tmp_path / "shop" / "index", "cpu")
+    assert int(searcher.store.arrays["translated"][0]) == len(things)
+    trial = Trial.of(searcher, load_labels(labels(things), named=True), 4, None)
+    assert searcher.store.adapter.name == "tune"
+    assert np.array_equal(searcher.store.adapter.matrix, trial.matrix(ADAPTER))
+    # The projection of a fold knows nothing of its questions, and vectors are stored in 8 bits.
+    monkeypatch.undo()
+    own, scored = trial.table(), Table.read(RunFolder(tmp_path / "shop"))
+    for form in ("", ADAPTER, ANSWERED):
+        line = own.scores[own.lines.index((Step(form), trial.pool))]
+        other = scored.scores[scored.lines.index((Step(form, True), trial.pool))]
+        assert abs(line.mean() - other.mean()) < 0.05
 
 
 def test_labels_that_cannot_be_held_out_or_joined_are_an_error_in_one_line(pages):

@@ -75,8 +75,11 @@ def test_a_refused_submission_and_missing_commands_are_named(tmp_path, monkeypat
     with slurm.cluster(tmp_path / "bin"):
         said = run(*flags, "--launcher-set=partition=none", code=2).stderr
         assert "sbatch: error: invalid partition specified: none" in said
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "srun is not found: --launcher slurm needs Slurm's commands" in run(*flags, code=2).stderr
+    # A container may have some of the commands.
+    (tmp_path / "bin" / "squeue").unlink()
+    for path, missing in ((tmp_path / "bin", "squeue"), (tmp_path, "srun")):
+        monkeypatch.setenv("PATH", str(path))
+        assert f"{missing} is not found: --launcher slurm needs Slurm's commands" in run(*flags, code=2).stderr
 
 
 def in_slurm(folder):
@@ -95,7 +98,7 @@ def test_squeue_alone_tells_which_jobs_have_ended_and_who_submitted_one_unnoted(
     with slurm.cluster(tmp_path / "bin") as cluster:
         for number, state in (("7", "CANCELLED"), ("8", "RUNNING"), ("10", "PENDING")):
             slurm._note(cluster, number, state=state, script=str(study.jobs / f"{number}_submission.sh"))
-        launcher = slurm_jobs.Slurm(study, stored)
+        launcher = slurm_jobs.Slurm(study, stored.place, 1, False)
         assert slurm._jobs(cluster)["10"]["state"] == "CANCELLED"
         assert said() == ["cancelling 10 of a runner that was killed while it submitted"]
         monkeypatch.setattr(slurm_jobs, "_LATE_SECONDS", 0)

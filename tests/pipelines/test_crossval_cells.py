@@ -142,11 +142,11 @@ class Busy:
     presses = 0
     heard: list[bool]
 
-    def __init__(self, study, stored):
+    def __init__(self, *place):
         self.active = {}
 
-    def submit(self, cells):
-        self.active |= {cell.name: None for cell in cells}
+    def submit(self, names):
+        self.active |= dict.fromkeys(names)
         return [*self.active]
 
     def collect(self):

@@ -1,5 +1,7 @@
 """Trainings of an adapter: the encoder stays, its vectors are computed once, and the same seed gives the same bits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,8 @@ from metasearch.config.library import load_recipe
 from metasearch.config.recipe import RecipeAdapter
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import texts_of
+from metasearch.encoders.adapted import AdaptedEncoder
+from metasearch.encoders.adapter import build_adapter
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
 from metasearch.pipelines import factory, frozen
@@ -71,8 +75,20 @@ def test_an_encoder_that_has_an_adapter_keeps_it_and_learns_on(tmp_path):
     assert again.origin == opened.fingerprint
     torch.testing.assert_close(again.adapter.delta, first.adapter.delta, rtol=0, atol=1e-6)
     assert with_adapter(tiny(), None, [small("trans").data]).fingerprint == tiny().fingerprint
-    with pytest.raises(ConfigError, match=r"adapter\.form=low-rank: encoder .* has an adapter: a matrix"):
-        with_adapter(again, RecipeAdapter(form="low-rank"), [small("trans").data])
+
+
+def test_a_saved_adapter_learns_on_in_its_own_form_and_rank_alone():
+    test = small("trans").split.test
+    data = [replace(test, questions=test.questions[:1], candidates=test.candidates[:1])]
+    low_rank, base = RecipeAdapter(form="low-rank", rank=4), tiny()
+    encoder = AdaptedEncoder(base, build_adapter("low-rank", base.dimension(), rank=4))
+    assert with_adapter(encoder, low_rank, data).adapter is encoder.adapter
+    for other, said in (
+        (MATRIX, r"adapter\.form=matrix: encoder .* has an adapter: low-rank"),
+        (RecipeAdapter(form="low-rank", rank=5), r"adapter\.rank=5: encoder .* has an adapter of rank 4"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            with_adapter(encoder, other, data)
 
 
 @pytest.mark.slow

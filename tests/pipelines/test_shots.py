@@ -1,6 +1,7 @@
 """`evaluate --shots`: labelled questions are never asked, more shots contain fewer, and weights are put back."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from metasearch.config.library import load_recipe
 from metasearch.config.run import EvaluateConfig, ShotSettings
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.load import load_encoder
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError, DataError, NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines import shots as pipeline
 from metasearch.pipelines.frozen import with_adapter
@@ -99,11 +100,12 @@ def test_rows_have_the_facts_of_other_scores_and_are_the_same_every_time():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["meta-sgd-adapter", "maml-tiny"])
+@pytest.mark.parametrize("recipe", ["meta-sgd-adapter", "maml-tiny", "maml-adapter"])
 def test_the_model_of_a_run_is_adapted_by_its_own_recipe_and_shown_in_a_report(tmp_path, recipe):
-    """Meta-SGD with its learned rates; MAML with all weights of the encoder."""
+    """Meta-SGD with its learned rates; MAML with all weights of the encoder, and with a low-rank adapter."""
     run, report = tmp_path / "run", tmp_path / "report"
-    changes = [word for each in [*SMALL, "episodes.n_neg=1"] for word in ("--set", each)]
+    form = ["adapter=low-rank"] if recipe == "maml-adapter" else []
+    changes = [word for each in [*SMALL, *form, "episodes.n_neg=1"] for word in ("--set", each)]
     line = ["--task", "demo", "--mode", "trans", "--encoder", "tiny", "--recipe", recipe, *changes, "-o", str(run)]
     done = CliRunner().invoke(main, ["train", *line])
     assert done.exit_code == 0, done.output
@@ -131,6 +133,21 @@ def test_what_cannot_be_adapted_is_refused(shots, said):
     benchmark = load_benchmark("demo-sts") if "task" in shots else small("trans")
     with pytest.raises(ConfigError, match=said):
         score_shots(chosen, benchmark)
+
+
+def test_a_rate_that_is_too_high_is_said_in_one_line(caplog):
+    score_shots(config(rate=1e3, counts=(1,)), small("trans"))
+    (line,) = [each.getMessage() for each in caplog.records if "collapse" in each.msg]
+    assert re.match(r"tiny on dev of demo, shots 1, draw 0: adapted questions collapse \(.*smaller --adapt-lr", line)
+    said = r"shots 1, draw 0: adapted questions: vector 0 of \d+ is not finite.*; take a smaller --adapt-lr"
+    with pytest.raises(NonFiniteError, match=said):
+        score_shots(config(rate=1e30, counts=(1,)), small("trans"))
+
+
+def test_a_number_of_shots_that_is_named_twice_is_refused():
+    done = CliRunner().invoke(main, ["evaluate", "--task", "demo", "--shots", "0,4,4"])
+    assert done.exit_code == 2
+    assert "--shots 0,4,4: 4 is named twice" in done.output
 
 
 def test_more_shots_than_questions_are_refused_before_an_encoder_is_loaded(monkeypatch):

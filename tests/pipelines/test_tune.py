@@ -236,6 +236,10 @@ def test_steps_and_pools_are_those_that_the_data_allows():
         "alignment + projection + maml",
     ]  # fmt: skip
     assert [str(step) for step in list_steps(False)] == ["base encoder", "fine-tune"]
+    assert [str(step) for step in list_steps(True, indexed=True)] == [
+        "projection", "base encoder", "projection + adapter", "projection + adapter with answers",
+        "projection + fine-tune",
+    ]  # fmt: skip
     one, two = labels(40, languages=["de"]), labels(40)
     assert (one.pools(), two.pools()) == (("multilingual",), ("multilingual", "balanced"))
     assert (one.projectable(), two.projectable(), labels().projectable()) == ((), ("de", "en"), ())

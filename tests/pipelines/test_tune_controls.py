@@ -50,7 +50,7 @@ def test_a_gain_that_shuffled_labels_bring_too_is_not_kept():
     refused = Choice.of(table(base, tuned, tuned + TURNS - 0.001))
     assert refused.kept.step == BASE
     assert str(refused).endswith(
-        "Nothing else may be kept. 'fine-tune' is not kept: the same training on shuffled labels is not significantly "
+        "Nothing else may be kept. 'fine-tune' is not kept: the same with shuffled labels is not significantly "
         "worse (+0.1 against it)."
     )
     kept = Choice.of(table(base, tuned, base + TURNS))

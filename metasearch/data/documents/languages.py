@@ -68,6 +68,19 @@ def are_translated(languages: Mapping[str, str]) -> bool:
     return 2 * sum(len(found[path_without_language(file)]) > 1 for file in languages) >= max(len(languages), 1)
 
 
+def translations(languages: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Return groups of pages with the same path but for the language, each in another language.
+
+    Args:
+        languages: path of a page → its language.
+    """
+    found: dict[str, list[str]] = {}
+    for file in languages:
+        found.setdefault(path_without_language(file), []).append(file)
+    apart = (own for own in found.values() if len({languages[file] for file in own}) == len(own) > 1)
+    return [tuple(sorted(own)) for own in apart]
+
+
 def _read_tag(text: str) -> str:
     return parse_name(text, common=True)
 

@@ -82,19 +82,25 @@ def main_table(
     """Return learners × languages with means, values × 100; `marks` follow the means."""
     arms = [arm for arm in ordered(study) if study.by_fold(arm, selection)]
     values = {arm: by_language(study, arm, selection) for arm in arms}
-    place = {language: number for number, language in enumerate(study.languages)}
-    pairs = dict.fromkeys(pair for arm in arms for pair in values[arm])
-    # A language that the main measure lacks comes last; the sort is stable, so that candidates keep their order.
-    columns = sorted(pairs, key=lambda pair: place.get(pair[0], len(place)))
+    columns = named_columns(study, values.values())
     rows = {}
     for arm in arms:
         mean = make_cell(over_languages(study, arm, selection), (marks or {}).get(arm, ""))
         rows[arm] = [*(Cell(values[arm].get(column)) for column in columns), mean]
-    asked = [language for language, _ in columns]
-    names = [*(f"{a} → {b}" if asked.count(a) > 1 else a for a, b in columns), MEAN]
+    names = [*columns.values(), MEAN]
     notes = (*mean_notes(study, arms, selection), *((BEST.format("language"),) if len(arms) > 1 else ()))
     table = arm_table(key, f"{study.task}: {selection}", rows, names, complete(study, arms, selection), notes)
     return _turned(table) if len(columns) > MANY else table
+
+
+def named_columns(study: Study, values: Iterable[Iterable[Key]]) -> dict[Key, str]:
+    """Return the languages that any learner has scores of, each with its name, in the task's order."""
+    place = {language: number for number, language in enumerate(study.languages)}
+    pairs = dict.fromkeys(pair for own in values for pair in own)
+    # A language that the main measure lacks comes last; the sort is stable, so that candidates keep their order.
+    columns = sorted(pairs, key=lambda pair: place.get(pair[0], len(place)))
+    asked = Counter(language for language, _ in columns)
+    return {(a, b): f"{a} → {b}" if asked[a] > 1 else a for a, b in columns}
 
 
 def ordered(study: Study) -> list[Arm]:

@@ -1,11 +1,10 @@
-"""A report as values: sections with charts and tables; and the inputs of a section. `templates/` draws them."""
+"""A report as values: sections with charts, figures and tables, which `templates/` draws; and a section's inputs."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metasearch.evaluation.report.formats import minus
+from metasearch.evaluation.report.figure import Figure
 from metasearch.evaluation.report.table import Table
+from metasearch.evaluation.report.ticks import round_ticks, tick_label
 from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.study.compare import Comparison
 from metasearch.evaluation.study.study import ScoreSelection, Study
@@ -14,8 +13,6 @@ SCORES = "scores"
 """Key of the section whose first table is the report's main one."""
 
 
-_SAME = 1e-9
-"""Share of its values below which a range is rounding error."""
 _MARGIN = 3.0
 """Percent of the width left of the first tick, and right of the last."""
 
@@ -76,14 +73,14 @@ class Chart:
 
     def label(self, tick: float) -> str:
         """Return a tick × 100 as text."""
-        return minus(f"{100 * tick:z.10g}")
+        return tick_label(tick)
 
 
 @dataclass(frozen=True)
 class Section:
-    """A report section: plain text, then charts, then tables, which are written as files, too.
+    """A report section: plain text, then charts, figures and tables; figures and tables are written as files, too.
 
-    `key` is its name for links; no other section, chart or table has it.
+    `key` is its name for links; no other section, chart, figure or table has it.
     """
 
     key: str
@@ -91,6 +88,7 @@ class Section:
     paragraphs: tuple[str, ...] = ()
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,17 +105,3 @@ class Report:
     def main(self) -> Table:
         """The main table with the scores."""
         return next(section for section in self.sections if section.key == SCORES).tables[0]
-
-
-def round_ticks(values: Sequence[float], count: int = 6) -> tuple[float, ...]:
-    """Return two or more, about `count`, evenly spaced ticks around finite values: 1, 2 or 5 times a power of ten."""
-    low, high = min(values), max(values)
-    if high - low <= _SAME * max(abs(low), abs(high)):
-        half = abs(low) / 10 or 1.0
-        low, high = low - half, high + half
-    size = (high - low) / count
-    power = 10.0 ** math.floor(math.log10(size))
-    step = min((power * n for n in (1, 2, 5, 10)), key=lambda step: abs(math.log10(size / step)))
-    # A value that is beyond a tick by rounding adds no empty space.
-    first, last = math.floor(low / step + _SAME), math.ceil(high / step - _SAME)
-    return tuple(i * step for i in range(first, last + 1))

@@ -5,12 +5,14 @@ A *study* is a folder with `study.yaml` and a run folder for each of its cells i
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from metasearch.config import yaml
+from metasearch.config.arrangement import Arrangement, Pattern
+from metasearch.config.languages import parse_pair
 from metasearch.config.run import flat
 from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.evaluation.study.arms import Arm, Settings, find_arm, labelled, select_settings, start_settings
@@ -201,12 +203,27 @@ def find_study(path: Path) -> Path | None:
 
 
 def _run(path: Path, source: str) -> Run:
-    config = flat(read_config(path))
+    tree = read_config(path)
     rows = read_complete_rows(path / "results.jsonl")
-    run = Run(path, source, config, tuple(rows), RunFolder(path).facts())
+    run = Run(path, source, flat(tree), tuple(rows), RunFolder(path).facts(), unseen_languages(tree))
     # After the reading, which names the line where it can.
     require_unchanged(path)
     return run
+
+
+def unseen_languages(tree: Mapping[str, Any]) -> frozenset[str]:
+    """Return a task's languages, and pairs with one, that the arrangements of a run's mode leave out.
+
+    Empty if nothing is trained, or if a file of an earlier version has its task or mode by name alone.
+    """
+    task, mode = tree.get("data", {}).get("task"), tree.get("mode")
+    if not (isinstance(task, Mapping) and isinstance(mode, Mapping) and task.get("arrangements")):
+        return frozenset()
+    patterns = {Pattern.parse(each) for phase in ("meta_train", "meta_valid") for each in mode[phase]}
+    written = [each for key, value in task["arrangements"].items() if Pattern.parse(key) in patterns for each in value]
+    seen = frozenset[str]().union(*(Arrangement.parse(each).languages for each in written))
+    pairs = {pair for pair in task.get("pairs", ()) if not seen.issuperset(parse_pair(pair, task["languages"]))}
+    return frozenset(task["languages"]) - seen | pairs
 
 
 def _nothing(

@@ -33,7 +33,9 @@ class ScoreSelection(NamedTuple):
 class Run:
     """A finished run folder, and the name of its study or run.
 
-    The configuration is a tree of strings; facts are time, memory and hardware, empty where the run has none.
+    The configuration is a tree of strings; facts are time, memory and hardware, empty where the run has none. `unseen`
+    are the languages of its task, and pairs with one, that are in no arrangement of its training; none if that is
+    unknown.
     """
 
     path: Path
@@ -41,6 +43,7 @@ class Run:
     config: Mapping[str, Any]
     rows: tuple[Row, ...]
     facts: Mapping[str, Any]
+    unseen: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -16,15 +17,15 @@ from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.roles import Role
 from metasearch.config.run import Device
 from metasearch.data.labels import load_labels
-from metasearch.data.records import Candidate, RetrievalData, grouped
-from metasearch.encoders.adapter import adapted
+from metasearch.data.records import Candidate, RetrievalData
+from metasearch.encoders.adapter import MappedEncoder
 from metasearch.errors import DataError, RunFolderError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.pipelines.adapt.metric import around_mean, metric_adapter
+from metasearch.pipelines.adapt.differences import Differences
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.pages import Pages
-from metasearch.pipelines.tune.steps import Step
+from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED, Step
 from metasearch.pipelines.tune.table import SIDES, Table
 from metasearch.pipelines.tune.training import shuffled
 from metasearch.retrieval.index.adapters import AdapterFacts, adapters_in, add_adapter, require_new, vectors_hash
@@ -33,17 +34,13 @@ from metasearch.retrieval.index.stores import index_folder
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.indexes import open_searcher
 from metasearch.retrieval.search.neutral import project
-from metasearch.retrieval.search.searcher import QUERY
+from metasearch.retrieval.search.searcher import QUERY, Searcher
 from metasearch.runs.per_query_results import QueryResults
 
 log = logging.getLogger(__name__)
 
 _SEARCHED = 20_000
 """Passages of pages without a label that a fold searches, about."""
-
-
-PLAIN, ANSWERED = Step("offset and translations"), Step("offset, translations and answers")
-"""Adapters from the simplest one, which reads no answers; see `metasearch.pipelines.adapt.metric`."""
 
 
 @dataclass(frozen=True)
@@ -110,29 +107,11 @@ def adapt(
     assert isinstance(store, LocalStore)
     chosen = name if name is not None else _free_name(store.state)
     require_new(store.state, chosen, store.folder)
-    joined = join_labels(store, load_labels(labels, columns, named=True), folds, same_page)
-    vectors = project(searcher.encoder, store.arrays)
-    ranking = searcher.ranking
-    pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
-    texts = list(dict.fromkeys(question.text for question in joined.data.questions))
-    encoded = dict(zip(texts, vectors.encode(texts, QUERY), strict=True))
-    trial = Trial(store, joined, encoded, pool, same_page is not False)
+    trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page)
     table = trial.table()
     choice, line = Choice.of(table), table.choose()
-    step, kept = table.lines[line][0] if line else ANSWERED, bool(line)
-    facts = {
-        "name": chosen, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": str(step),
-        "labels": len(joined.data.questions), "kept": kept,
-        "result": str(choice),
-    }  # fmt: skip
-    matrix = trial.matrix(step, joined.data)
-    with writing(store.folder, store.kind) as writer:
-        if vectors_hash(writer.kind, writer.arrays) != vectors_hash(store.kind, store.arrays):
-            raise RunFolderError(
-                f"{store.folder}: its projection was estimated again meanwhile; run metasearch adapt again"
-            )
-        found = add_adapter(writer, matrix, facts, use=kept)
-    return AdaptResult(found, choice)
+    form = table.lines[line][0].learner if line else ANSWERED
+    return AdaptResult(trial.add(chosen, form, str(choice), kept=bool(line)), choice)
 
 
 def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None) -> Labels:
@@ -171,94 +150,88 @@ class Trial:
         labels: on its pages.
         vectors: text of a query → its unit vector, `(D,)`.
         pool: the ranking of the index.
-        translated: whether translations of a page answer what it answers.
     """
 
     store: LocalStore
     labels: Labels
     vectors: Mapping[str, NDArray[np.float32]]
     pool: Pool
-    translated: bool = True
+
+    @classmethod
+    def of(cls, searcher: Searcher, labels: RetrievalData, folds: int, same_page: bool | None) -> Self:
+        """Join labels to the pages of an index, and encode their queries; errors as in `join_labels`."""
+        store, ranking = searcher.store, searcher.ranking
+        assert isinstance(store, LocalStore)
+        joined = join_labels(store, labels, folds, same_page)
+        pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
+        texts = list(dict.fromkeys(question.text for question in joined.data.questions))
+        vectors = project(searcher.encoder, store.arrays).encode(texts, QUERY)
+        return cls(store, joined, dict(zip(texts, vectors, strict=True)), pool)
 
     def table(self) -> Table:
         """Return the scores of held-out folds by step, and of the control if answers would be kept."""
-        folds = range(self.labels.folds)
-        results = {(step, fold): self._score(step, fold) for step in (Step(), PLAIN, ANSWERED) for fold in folds}
+        folds, steps = range(self.labels.folds), (Step(), Step(ADAPTER), Step(ANSWERED))
+        results = {(step, fold): self._score(step, fold) for step in steps for fold in folds}
         assert self.labels.benchmark is not None
         table = Table.of(results, self.labels.benchmark.task.monitor)
-        if ANSWERED in table.uncontrolled():
-            results |= {(ANSWERED.control, fold): self._score(ANSWERED.control, fold) for fold in folds}
+        if waiting := table.uncontrolled():
+            controls = product((step.control for step in waiting), folds)
+            results |= {(step, fold): self._score(step, fold) for step, fold in controls}
             table = Table.of(results, table.measure)
         return table
 
-    def matrix(self, step: Step, data: RetrievalData) -> NDArray[np.float32]:
-        """Return the adapter of a step from labels, `(D, D)`."""
-        queries = np.stack([self.vectors[question.text] for question in data.questions])
-        offset = self._mean - queries.mean(0)
-        answers = self._answers(data, queries) if step.learner == ANSWERED.learner else offset[None][:0]
-        return metric_adapter(offset, self._translations, answers, len(queries))
+    def matrix(self, form: str) -> NDArray[np.float32]:
+        """Return an adapter from all labels, `(D, D)`."""
+        return self._differences.adapter(form, self.labels.data)
+
+    def add(self, name: str, form: str, result: str, kept: bool) -> AdapterFacts:
+        """Store an adapter from all labels in the index, and search with it if it is kept.
+
+        Raises:
+            ConfigError: the name is taken.
+            RunFolderError: the projection of the index was estimated again meanwhile, or it cannot be written.
+        """
+        store, matrix = self.store, self.matrix(form)
+        facts = {
+            "name": name, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": form,
+            "labels": len(self.labels.data.questions), "kept": kept, "result": result,
+        }  # fmt: skip
+        with writing(store.folder, store.kind) as writer:
+            if vectors_hash(writer.kind, writer.arrays) != vectors_hash(store.kind, store.arrays):
+                raise RunFolderError(
+                    f"{store.folder}: its projection was estimated again meanwhile; run metasearch adapt again"
+                )
+            return add_adapter(writer, matrix, facts, use=kept)
 
     def _score(self, step: Step, fold: int) -> QueryResults:
         """Return the scores of a fold's queries by an adapter from the other folds."""
         benchmark = self.labels.hold_out(fold)
         train, test = cast(RetrievalData, benchmark.split.train), cast(RetrievalData, benchmark.split.test)
-        train = shuffled(train, fold) if step.shuffled else train
-        encoder = _StoredVectors(self.store, test, self.vectors, self.matrix(step, train) if step.learner else None)
+        train, encoder = shuffled(train, fold) if step.shuffled else train, self._differences.encoder
+        if step.learner:
+            encoder = MappedEncoder(encoder, self._differences.adapter(step.learner, train))
         measures = [each for each in benchmark.measures if str(each) == benchmark.task.monitor]
         return evaluate(encoder, test, measures, [self.pool]).questions
 
-    def _answers(self, data: RetrievalData, queries: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the differences of the nearest passages of right pages from their queries, `(a, D)`."""
-        pages: dict[str, dict[str, list[int]]] = {}
-        for each in data.candidates:
-            for uid in each.answers:
-                pages.setdefault(uid, {}).setdefault(each.page, []).append(_row(each))
-        found = []
-        for question, query in zip(data.questions, queries, strict=True):
-            for rows in pages[question.id].values():
-                own = self.store.quantised.take(rows)
-                found.append(own[int((own @ query).argmax())] - query)
-        return np.stack(found)
-
     @cached_property
-    def _mean(self) -> NDArray[np.float32]:
-        """The mean vector of the passages, `(D,)`."""
-        rows = [_row(each) for each in self.labels.everything.candidates]
-        return np.asarray(self.store.quantised.take(rows).mean(0, dtype=np.float64), np.float32)
-
-    @cached_property
-    def _translations(self) -> NDArray[np.float32]:
-        """Differences of pages from the means of their translations, `(m, D)`; none if these answer otherwise."""
-        found = [np.zeros((0, self.store.kind.dimension), np.float32)]
-        groups = grouped(self.labels.everything.candidates, lambda each: each.group)
-        for own in groups.values() if self.translated else ():
-            pages = grouped(own, lambda each: each.page).values()
-            found.append(around_mean([self.store.quantised.take(list(map(_row, each))) for each in pages]))
-        return np.concatenate(found)
-
-
-def _row(candidate: Candidate) -> int:
-    return int(candidate.id.removeprefix("passage "))
+    def _differences(self) -> Differences:
+        candidates = self.labels.everything.candidates
+        return Differences(_StoredVectors(self.store, candidates, self.vectors), candidates)
 
 
 class _StoredVectors:
-    """The stored vectors of passages in an index, and queries through the matrix of an adapter."""
+    """The stored vectors of passages in an index, and known ones of queries."""
 
     device = torch.device("cpu")
 
     def __init__(
-        self,
-        store: LocalStore,
-        data: RetrievalData,
-        queries: Mapping[str, NDArray[np.float32]],
-        matrix: NDArray[np.float32] | None,
+        self, store: LocalStore, candidates: Sequence[Candidate], queries: Mapping[str, NDArray[np.float32]]
     ) -> None:
-        self._store, self._queries, self._matrix = store, queries, matrix
-        self._rows = {each.text: _row(each) for each in data.candidates}
+        self._store, self._queries = store, queries
+        self._rows = {each.text: int(each.id.removeprefix("passage ")) for each in candidates}
 
     def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
         """Return unit vectors of texts, `(len(texts), D)`."""
         if role == "candidate":
             return self._store.quantised.take([self._rows[text] for text in texts])
-        vectors = np.stack([self._queries[text] for text in texts])
-        return vectors if self._matrix is None else adapted(vectors, self._matrix)
+        return np.stack([self._queries[text] for text in texts])

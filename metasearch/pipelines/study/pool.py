@@ -83,7 +83,7 @@ class Pool:
                 ready.append(status)
         for status in ready:
             self._queue(status)
-        taken = self.launcher.submit([status.cell for status in ready]) if ready else ()
+        taken = self.launcher.submit([status.cell.name for status in ready]) if ready else ()
         for status in ready:
             if status.cell.name not in taken:
                 status.state = "waiting"

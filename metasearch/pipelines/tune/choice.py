@@ -21,7 +21,7 @@ class Standing:
     """A step with a ranking, its mean score from 0 to 1, and its difference from the first line, paired by question.
 
     `p` is the p-value of the hypothesis that no other line is better, corrected for their number. `control` is the
-    difference from the same training on shuffled labels, of a line that was compared with it.
+    difference from the same step with shuffled labels, of a line that was compared with it.
     """
 
     step: Step

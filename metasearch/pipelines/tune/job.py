@@ -33,6 +33,7 @@ from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import DataError, Interrupted, RunFolderError, quoted
 from metasearch.evaluation.report.formats import duration
 from metasearch.io import atomic_write
+from metasearch.pipelines.adapt.job import Trial
 from metasearch.pipelines.alignment import align
 from metasearch.pipelines.card_file import CARD
 from metasearch.pipelines.cards import find_base
@@ -50,7 +51,8 @@ from metasearch.pipelines.tune.steps import Step, list_steps
 from metasearch.pipelines.tune.table import Table, results_path, split_rankings
 from metasearch.pipelines.tune.training import ALIGNMENT, cost
 from metasearch.pipelines.tune.workshop import Workshop
-from metasearch.retrieval.indexes import index_documents
+from metasearch.retrieval.index.adapters import adapters_in
+from metasearch.retrieval.indexes import index_documents, open_searcher
 from metasearch.retrieval.search.passages import ROLE, cutting
 from metasearch.runs.callbacks import Callback, OpenCallback, PrefixedProgress
 from metasearch.runs.rows import Row
@@ -62,6 +64,10 @@ log = logging.getLogger(__name__)
 
 _SEARCHED = 2000
 """Passages of pages without a label that a fold searches, about: each trained step encodes them once for each fold."""
+
+
+_ADAPTER = "tune"
+"""Name of the adapter in the index."""
 
 
 class TuneRun(Run[TuneConfig]):
@@ -137,12 +143,23 @@ class TuneRun(Run[TuneConfig]):
         files.save_model(encoder.save, encoder.size)
         if config.documents:
             # As scored: in float32, and the kept encoder has a projection if one was better.
-            asked = {**self._index.model_dump(exclude_defaults=True), "neutral": False, "precision": "float32"}
+            neutral = None if is_neutral(encoder) else False
+            asked = {**self._index.model_dump(exclude_defaults=True), "neutral": neutral, "precision": "float32"}
             trust = config.encoder.trust_remote_code
             to, how = files.path / "index", (str(files.model), asked, config.device, trust)
             ranking = {**PLAIN, **RANKINGS.get(choice.kept.pool, {})} if choice else {}
             index_documents(config.documents, to, *how, callback=callback, ranking=ranking)
+            if choice and choice.kept.step.adapts:
+                self._adapt(to, choice)
         self._report(choice, encoder)
+
+    def _adapt(self, index: Path, choice: Choice) -> None:
+        """Compute the adapter for the vectors of the index, which is searched with it."""
+        searcher = open_searcher(index, self.config.device, trust_remote_code=self.config.encoder.trust_remote_code)
+        trial = Trial.of(searcher, self._named, self.config.folds, self.config.same_page)
+        # A tuning that was stopped after this continues here.
+        if _ADAPTER not in {each.name for each in adapters_in(trial.store.state)}:
+            trial.add(_ADAPTER, choice.kept.step.learner, str(choice), kept=True)
 
     @property
     def _flatters(self) -> bool:
@@ -152,7 +169,9 @@ class TuneRun(Run[TuneConfig]):
         files, data = self.files, self.labels.data
         result, languages = str(choice) if choice else self.notes[-1], sorted(data.languages)
         sentences = [FLATTERS, result] if choice and self._flatters else [result]
-        if choice and choice.kept.step.learner:
+        if choice and choice.kept.step.adapts:
+            sentences.append("The adapter is in index/, computed from all labels; the model in model/ has none.")
+        elif choice and choice.kept.step.trains:
             sentences.append(f"The model in model/ is trained on all {len(data.questions)} labels.")
         ranking = RANKINGS.get(choice.kept.pool, {}) if choice else {}
         if self.config.documents:
@@ -212,10 +231,10 @@ class TuneRun(Run[TuneConfig]):
         """
         if self.limit is not None:
             return plan
-        cheap = [step for step in plan.steps if not step.learner]
+        cheap = [step for step in plan.steps if not step.trains]
         for benchmark, step in product(benchmarks[: plan.folds], cheap):
             self._score(step, steps.index(step), benchmark, callback)
-        trained = [step for step in plan.steps if step.learner]
+        trained = [step for step in plan.steps if step.trains]
         if not trained or Table.read(self.files, self.config.accept).improvable():
             return plan
         names = ", ".join(f"'{step}'" for step in trained)
@@ -311,8 +330,8 @@ class TuneRun(Run[TuneConfig]):
             self._note("The task has pools of its own, which are scored; the documents are only indexed.")
             return
         config, (_, how) = self.config, cutting(self._index, self.encoder)
-        passages = list(read(config.documents, how))
-        pages = Pages.of(self.labels.data, passages, config.documents, _SEARCHED, config.same_page)
+        passages, self._named = list(read(config.documents, how)), self.labels.data
+        pages = Pages.of(self._named, passages, config.documents, _SEARCHED, config.same_page)
         self.labels = Labels.on_pages(pages, config.folds)
         for note in pages.notes:
             self._note(note)

@@ -8,9 +8,12 @@ from metasearch.config.languages import UNKNOWN
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.projection import LEAST
 from metasearch.data.benchmark import Benchmark, make_benchmark
+from metasearch.data.documents.languages import translations
+from metasearch.data.documents.read import is_page
 from metasearch.data.folds import Split, split
-from metasearch.data.records import RetrievalData
+from metasearch.data.records import RetrievalData, grouped
 from metasearch.data.texts import tagged_of
+from metasearch.encoders.translations import LEAST as LEAST_PAGES
 from metasearch.errors import ConfigError
 from metasearch.pipelines.tune.pages import Pages
 
@@ -92,6 +95,14 @@ class Labels:
         translated = several and any(len(languages) > 1 for languages in self.data.answers.values())
         found: tuple[Pool, ...] = (MULTILINGUAL, BALANCED, EXPANDED)[: 1 + several + translated]
         return (BALANCED, MULTILINGUAL, *found[2:]) if several and self.balanced else found
+
+    @property
+    def translated(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """Texts by page and its translations, of pages in several languages; none where there are too few."""
+        pages = grouped((each for each in self.everything.candidates if is_page(each.page)), lambda each: each.page)
+        found = translations({page: own[0].language for page, own in pages.items()})
+        texts = (tuple(tuple(each.text for each in pages[page]) for page in group) for group in found)
+        return tuple(texts) if len(found) >= LEAST_PAGES else ()
 
     def projectable(self) -> tuple[str, ...]:
         """Return the languages with enough texts for a projection, without any fold; none where only one has."""

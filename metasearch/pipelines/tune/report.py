@@ -118,7 +118,7 @@ def next_steps(choice: Choice, encoder: str) -> tuple[str, ...]:
     """Return what may help, by what was found; `encoder` is the name of the base encoder."""
     steps = (
         ["Ask 20 new questions about pages without a label before you rely on a gain."]
-        if choice.kept.step.learner
+        if choice.kept.step.learns
         else []
     )
     if choice.refused:

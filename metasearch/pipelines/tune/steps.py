@@ -9,6 +9,8 @@ from metasearch.config import registry
 from metasearch.errors import ConfigError
 
 BASE, FINE_TUNE = "base encoder", "fine-tune"
+ADAPTER, ANSWERED = "adapter", "adapter with answers"
+"""Query adapters in closed form; the first reads no answers. See `metasearch.pipelines.adapt.metric`."""
 _SHUFFLED = ", shuffled labels"
 _NAME = re.compile(r"(alignment(?: \+ |$))?(projection(?: \+ |$))?(?:learner )?(.*)", re.S)
 
@@ -17,14 +19,29 @@ _NAME = re.compile(r"(alignment(?: \+ |$))?(projection(?: \+ |$))?(?:learner )?(
 class Step:
     """A way to make an encoder: align it on translations, project language bias out, train with a learner on labels.
 
-    `shuffled` is a control: it trains on the answers of other questions, from which nothing can be learned about
-    labels, or is scored on them where nothing is trained.
+    In place of a learner, `learner` may be an adapter of queries. `shuffled` is a control: it learns from the answers
+    of other questions, from which nothing can be learned about labels, or is scored on them where it reads no answers.
     """
 
     learner: str = ""
     projected: bool = False
     aligned: bool = False
     shuffled: bool = False
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it has an adapter of queries, which belongs to an index."""
+        return self.learner in (ADAPTER, ANSWERED)
+
+    @property
+    def trains(self) -> bool:
+        """Whether it changes the weights of the encoder."""
+        return bool(self.learner) and not self.adapts
+
+    @property
+    def learns(self) -> bool:
+        """Whether it learns from answers."""
+        return self.learner not in ("", ADAPTER)
 
     @property
     def control(self) -> "Step":
@@ -53,6 +70,7 @@ def list_steps(
     """Return the steps that the data allows, the simplest first; an aligned encoder is a projected one.
 
     Where documents are `indexed`, the first one is what an index has by default: a projection, if there can be one.
+    Only then there are adapters.
 
     Raises:
         ConfigError: there is no such learner, or it learns from no labels.
@@ -61,9 +79,10 @@ def list_steps(
         registry.require("learners", learner)
         if not {2, 3} & set(registry.load("learners", learner).LEARNER.links):
             raise ConfigError(f"learner '{learner}' does not learn from labels; `metasearch distill` runs it")
-    steps = [Step(), Step(projected=True), Step(FINE_TUNE, True)] if projected else [Step(), Step(FINE_TUNE)]
-    if projected and indexed:
-        steps[:2] = steps[1::-1]
+    steps = [Step(), Step(projected=True)] if projected else [Step()]
+    if indexed:
+        steps = [*reversed(steps), Step(ADAPTER, projected), Step(ANSWERED, projected)]
+    steps.append(Step(FINE_TUNE, projected))
     steps += [Step(FINE_TUNE, True, True)] * aligned
     others = [learner for learner in dict.fromkeys(learners) if learner != FINE_TUNE]
     return steps + [Step(learner, projected or aligned, aligned) for learner in others]

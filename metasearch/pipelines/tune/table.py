@@ -153,27 +153,27 @@ class Table:
     def control(self, line: int) -> int | None:
         """Return the line of the same step and ranking with shuffled labels; None if there is none.
 
-        A trained one was trained on them; others are asked for the answers of other labels.
+        One that learns from answers learned from them; others are asked for the answers of other labels.
         """
         step, pool = self.lines[line]
         wanted = (step.control, pool)
         return self.lines.index(wanted) if wanted in self.lines else None
 
     def uncontrolled(self) -> list[Step]:
-        """Return the trained steps that are chosen, with all folds or without one, and have no control yet."""
+        """Return the steps with answers that are chosen, with all folds or without one, and have no control yet."""
         tables = [self, *(self.without(fold) for fold in np.unique(self.folds).tolist())]
-        chosen = [line for each in tables if self.lines[line := each.choose()][0].learner]
+        chosen = [line for each in tables if self.lines[line := each.choose()][0].learns]
         return list(dict.fromkeys(self.lines[line][0] for line in chosen if self.control(line) is None))
 
     def _reason_against(self, line: int) -> str:
         if not line:
             return ""
-        if not self.lines[line][0].learner and not self.meaningful:
+        if not self.lines[line][0].learns and not self.meaningful:
             return "without training, these labels are answered no better than shuffled ones"
         other = self.control(line)
         if other is not None and not self._beats(line, other):
             gain = 100 * float((self.scores[line] - self.scores[other]).mean())
-            return f"the same training on shuffled labels is not significantly worse ({gain:+.1f} against it)"
+            return f"the same with shuffled labels is not significantly worse ({gain:+.1f} against it)"
         where = "" if self.accept else self._harmed(line)
         return f"it ranks {where}; --accept keeps it" if where else ""
 

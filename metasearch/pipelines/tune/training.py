@@ -84,7 +84,7 @@ def _group(question: Question) -> str:
 
 def cost(step: Step, benchmark: Benchmark, encoder: str) -> float:
     """Return how many texts would take as long to encode as training a step and scoring it on one fold."""
-    if not step.learner:
+    if not step.trains:
         return 0.0  # the vectors of all texts are known
     trained, recipe = prepare(step, benchmark, encoder)
     train, test = (cast(RetrievalData, part) for part in (trained.split.train, trained.split.test))

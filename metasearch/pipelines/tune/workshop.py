@@ -11,14 +11,17 @@ from metasearch.config.measure import Pool
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import RetrievalData
+from metasearch.data.records import Candidate, RetrievalData
+from metasearch.encoders.adapter import MappedEncoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import ProjectedEncoder, append
+from metasearch.encoders.neutral import ProjectedEncoder, append, is_neutral
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
+from metasearch.encoders.translations import translation_map
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines import factory
+from metasearch.pipelines.adapt.differences import Differences
 from metasearch.pipelines.neutral import train_projection
 from metasearch.pipelines.tune.labels import Labels
 from metasearch.pipelines.tune.steps import Step
@@ -31,13 +34,16 @@ from metasearch.runs.signals import interrupted
 class Workshop:
     """Makes and scores the encoders of the steps from the base encoder, which never changes.
 
-    `vectors` has its vectors of all texts, which took `per_text` seconds each. `languages` are those of the projection.
-    `aligned` is the folder of the encoder that was aligned on translations.
+    `vectors` has its vectors of all texts, which took `per_text` seconds each. `passages` are all that may be searched,
+    and `translated` their texts by page and its translations, from which an index has a map of queries. `languages` are
+    those of the projection. `aligned` is the folder of the encoder that was aligned on translations.
     """
 
     config: TuneConfig
     encoder: Encoder
     vectors: CachedEncoder
+    passages: tuple[Candidate, ...] = ()
+    translated: tuple[tuple[tuple[str, ...], ...], ...] = ()
     per_text: float = 0.0
     languages: tuple[str, ...] = ()
     aligned: Path | None = None
@@ -55,23 +61,30 @@ class Workshop:
         with report_progress(encoder, partial(callback.on_encode, "documents")):
             vectors.encode([candidate.text for candidate in data.candidates], "candidate")
         per_text = (time.perf_counter() - start) / (len(data.questions) + len(data.candidates))
-        return cls(config, encoder, vectors, per_text, languages)
+        return cls(config, encoder, vectors, data.candidates, labels.translated, per_text, languages)
 
     def score(
         self, step: Step, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback
     ) -> dict[Pool, Evaluation]:
         """Return the scores and rankings of a step on the test split in each pool."""
-        if step.learner:
+        train, test = cast(RetrievalData, benchmark.split.train), cast(RetrievalData, benchmark.split.test)
+        if step.trains:
             encoder: TextEncoder = CachedEncoder(self.make(step, benchmark, callback))
         else:
             encoder = self._projected(benchmark, callback) if step.projected else self.vectors
-        test = cast(RetrievalData, benchmark.split.test)
-        if step.shuffled and not step.learner:
+        if self.translated and (step.projected or is_neutral(self.encoder)):
+            groups = [[encoder.encode(texts, "candidate") for texts in group] for group in self.translated]
+            encoder = MappedEncoder(encoder, translation_map(groups))
+        if step.adapts:
+            known = Differences(encoder, self.passages)
+            right = shuffled(train, benchmark.fold) if step.shuffled else train
+            encoder = MappedEncoder(encoder, known.adapter(step.learner, right))
+        if step.shuffled and not step.learns:
             test = shuffled(test, benchmark.fold)
         return {pool: evaluate(encoder, test, benchmark.measures, [pool]) for pool in ranked}
 
     def make(self, step: Step, benchmark: Benchmark, callback: Callback) -> Encoder:
-        """Return a new encoder, made from the training split of a benchmark.
+        """Return a new encoder, made from the training split of a benchmark, without an adapter.
 
         Raises:
             DataError: there are too few labels to train on.
@@ -84,7 +97,7 @@ class Workshop:
         if step.projected and not step.aligned:
             vectors = projected = self._projected(benchmark, callback)
             append(encoder, projected.neutral)
-        if step.learner:
+        if step.trains:
             trained, recipe = prepare(step, benchmark, config.encoder.name)
             learner = factory.make_learner(recipe, encoder)
             outcome = factory.fit(learner, trained, recipe, seed=config.seed, callback=callback, vectors=vectors)

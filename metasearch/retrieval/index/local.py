@@ -40,7 +40,7 @@ from metasearch.retrieval.index.exact_search import Groups, Quantised, search_in
 from metasearch.retrieval.index.expansion import expand_vectors
 from metasearch.retrieval.index.fields import Column
 from metasearch.retrieval.index.places import find_encoder, find_root
-from metasearch.retrieval.index.projection import projected
+from metasearch.retrieval.index.projection import projected, projection_in
 from metasearch.runs.versions import cores
 
 _REMEMBERED = 64
@@ -107,7 +107,7 @@ class LocalStore(Store):
         # An index may have tags of an earlier version, such as `iw`.
         self._tags = list(map(normalise_tag, state["languages"]))
         self.arrays: Mapping[str, NDArray[Any]] = {}
-        """Arrays that belong to the vectors: the projection of a neutral index."""
+        """Arrays that belong to the vectors: the projection of a neutral index, and the map of its translations."""
         self.unprojected = self.has_pages = state["schema"] != PROJECTED
         """Whether stored vectors are those of the encoder, and go through the projection when they are read; whether
         documents have headings and blocks."""
@@ -432,7 +432,7 @@ class LocalStore(Store):
     @cached_property
     def quantised(self) -> Quantised:
         """All rows' vectors, through the projection of a neutral index; `RunFolderError` if damaged."""
-        if self.arrays and self.unprojected:
+        if projection_in(self.arrays) and self.unprojected:
             return projected(self.folder, f"{len(self)} {self.contents}", self.arrays, self._stored)
         return self._stored()
 

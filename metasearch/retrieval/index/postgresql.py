@@ -164,7 +164,7 @@ class PostgresStore(Store):
         """Return for each query the best of the rows inside: found by rounded vectors, ranked by the query's own."""
         sql = (
             f"SELECT id, -({column}::vector <#> %(query)s::vector) AS score FROM (SELECT id, {column} FROM "
-            f"{self._table} WHERE {inside} ORDER BY {column} <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near "
+            f'"{self._table}" WHERE {inside} ORDER BY {column} <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near '
             "ORDER BY score DESC, id LIMIT %(most)s"
         )
         most = min(top_k, count)
@@ -196,7 +196,7 @@ class PostgresStore(Store):
             raise ConfigError(f"top_k {top_k}: expected 1 or more")
         inside, values, _ = self._inside(languages, where)
         sql = (
-            f"SELECT id, -(words <#> %(query)s::sparsevec) AS score FROM {self._table} "
+            f'SELECT id, -(words <#> %(query)s::sparsevec) AS score FROM "{self._table}" '
             f"WHERE {inside} AND words <#> %(query)s::sparsevec < 0 ORDER BY score DESC, id LIMIT %(most)s"
         )
         with self._reading() as connection:
@@ -219,7 +219,7 @@ class PostgresStore(Store):
         columns = "id, places, text, file, line, language, coalesce(fields, '{}'), heading, anchor"
         wanted = [int(row) for row in rows]
         with self._reading() as connection:
-            sql = f"SELECT {columns} FROM {self._table} WHERE id = ANY(%s) AND {self._visible}"
+            sql = f'SELECT {columns} FROM "{self._table}" WHERE id = ANY(%s) AND {self._visible}'
             found = {row: (Passage(*own), places) for row, places, *own in connection.execute(sql, (wanted,))}
         return [found[row] for row in wanted]
 
@@ -229,7 +229,7 @@ class PostgresStore(Store):
         written = [tag for tag in self.state["written"] if normalise_tag(tag) in languages]
         numbers = first_bits(keys_by_language(passages, written))
         with self._reading() as connection:
-            sql = f"SELECT id, language, places FROM {self._table} WHERE id = ANY(%s) AND {self._visible}"
+            sql = f'SELECT id, language, places FROM "{self._table}" WHERE id = ANY(%s) AND {self._visible}'
             there = {row: (tag, places) for row, tag, places in connection.execute(sql, (numbers.tolist(),))}
         rows = numbers.reshape(len(passages), len(written)).tolist()
         return [{row: there[row] for row in own if row in there} for own in rows]

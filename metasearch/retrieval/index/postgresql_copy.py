@@ -55,9 +55,9 @@ def copy_to_postgresql(
 
 def create_tables(connection: Any, table: str, dimension: int) -> None:
     """Create the tables of an index."""
-    connection.execute(f"CREATE TABLE {table} ({_COLUMNS.format(dimension=dimension, words=_WORDS)})")
+    connection.execute(f'CREATE TABLE "{table}" ({_COLUMNS.format(dimension=dimension, words=_WORDS)})')
     connection.execute(f"CREATE TABLE {table}_state (number int PRIMARY KEY, state json, arrays bytea, words bytea)")
-    connection.execute(f"COMMENT ON TABLE {table} IS '{FORMAT}'")
+    connection.execute(f"COMMENT ON TABLE \"{table}\" IS '{FORMAT}'")
 
 
 class _Copying:
@@ -95,7 +95,7 @@ class _Copying:
         """Write what differs, and the state if anything does."""
         store, now = self.store, (self.before or 0) + 1
         numbers = numbers_of_keys(store.row_keys())
-        sql = f"SELECT id, digest FROM {self.table} WHERE until IS NULL"
+        sql = f'SELECT id, digest FROM "{self.table}" WHERE until IS NULL'
         there: dict[int, int] = dict(self.connection.execute(sql).fetchall())
         changed, fields = self._changed(numbers, there)
         if self.cleaned:
@@ -112,11 +112,11 @@ class _Copying:
             self._end([*gone, *(there.keys() & set(numbers[changed].tolist()))], now)
             self._send(changed, numbers, now, on_sent)
             for each in _INDEXES if self.before is None else ():  # faster at once than row by row
-                self.connection.execute(f"CREATE INDEX ON {self.table} {each}")
+                self.connection.execute(f'CREATE INDEX ON "{self.table}" {each}')
             self.connection.execute(f"DELETE FROM {self.table}_state WHERE number < %s", (self.before,))
             values = now, json.dumps(state), self.arrays, _pack(self.counts)
             self.connection.execute(f"INSERT INTO {self.table}_state VALUES (%s, %s, %s, %s)", values)
-            self.connection.execute(f"ANALYZE {self.table}")
+            self.connection.execute(f'ANALYZE "{self.table}"')
         return CopyResult(len(store), len(changed), len(gone))
 
     def _changed(self, numbers: Rows, there: Mapping[int, int]) -> tuple[list[int], set[str]]:
@@ -143,14 +143,14 @@ class _Copying:
 
     def _end(self, gone: Sequence[int], now: int) -> None:
         """End rows with this update, and delete those that ended with the one before."""
-        sql = f"UPDATE {self.table} SET until = %s WHERE until IS NULL AND id = ANY(%s) RETURNING words::text"
+        sql = f'UPDATE "{self.table}" SET until = %s WHERE until IS NULL AND id = ANY(%s) RETURNING words::text'
         for (text,) in self.connection.execute(sql, (now, list(gone))):
             self.counts.subtract(int(word) - 1 for word in re.findall(r"(\d+):", text))
-        self.connection.execute(f"DELETE FROM {self.table} WHERE until < %s", (now,))
+        self.connection.execute(f'DELETE FROM "{self.table}" WHERE until < %s', (now,))
 
     def _send(self, changed: Sequence[int], numbers: Rows, now: int, on_sent: Callable[[int, int], None]) -> None:
         sent = 0
-        with self.connection.cursor() as cursor, cursor.copy(f"COPY {self.table} FROM STDIN") as copy:
+        with self.connection.cursor() as cursor, cursor.copy(f'COPY "{self.table}" FROM STDIN') as copy:
             for rows in parts(changed):
                 passages = self.store.passages(rows)
                 dense = self.store.quantised.take(rows)

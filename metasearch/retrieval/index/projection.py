@@ -1,4 +1,4 @@
-"""The projection of a neutral index: as arrays of its file, and the vectors of its rows through it.
+"""The projection of a neutral index and the map of its translations: as arrays of its file, and its projected vectors.
 
 An index stores vectors as the encoder gives them, so that a new projection needs no text to be encoded again. Vectors
 through the projection are computed once and cached in the folder of the index.
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from metasearch.data.formats.arrays import derive
+from metasearch.retrieval.index.base import Adapter
 from metasearch.retrieval.index.exact_search import Quantised, to_int8
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 Arrays = Mapping[str, NDArray[Any]]
 
 FOLDER = "projection"
+MAP, MAP_PAGES = "translations", "translated"
+"""Keys of the map of queries (`metasearch.encoders.translations`), and of the number of its pages."""
+_PROJECTION = ("centre", "directions", "languages", "texts")
 _AT_ONCE = 2**14
 """Rows that are projected at a time."""
 
@@ -38,12 +42,25 @@ def of_arrays(arrays: Arrays) -> "Projection | None":
     """Return an index's stored projection; None if it is not neutral."""
     from metasearch.encoders.neutral import Projection  # loads torch
 
-    return Projection(arrays["centre"], arrays["directions"], languages_of(arrays)) if arrays else None
+    return Projection(arrays["centre"], arrays["directions"], languages_of(arrays)) if "centre" in arrays else None
 
 
 def languages_of(arrays: Arrays) -> tuple[str, ...]:
     """Return the languages of a stored projection; none without one."""
-    return tuple(json.loads(arrays["languages"].tobytes())) if arrays else ()
+    return tuple(json.loads(arrays["languages"].tobytes())) if "languages" in arrays else ()
+
+
+def projection_in(arrays: Arrays) -> Arrays:
+    """Return the arrays of the projection; none without one."""
+    return {name: arrays[name] for name in _PROJECTION if name in arrays}
+
+
+def query_matrix(arrays: Arrays, adapter: Adapter | None) -> NDArray[np.float32] | None:
+    """Return what queries go through, `(D, D)`: the map of translations, then an adapter; None for neither."""
+    matrix = arrays.get(MAP)
+    if adapter is None or matrix is None:
+        return matrix if adapter is None else adapter.matrix
+    return (adapter.matrix.astype(np.float64) @ matrix.astype(np.float64)).astype(np.float32)
 
 
 def projected(folder: Path, contents: str, arrays: Arrays, stored: Callable[[], Quantised]) -> Quantised:
@@ -52,7 +69,7 @@ def projected(folder: Path, contents: str, arrays: Arrays, stored: Callable[[], 
     Args:
         folder: of the index.
         contents: hash of its rows.
-        arrays: the projection.
+        arrays: of the index.
         stored: returns the vectors of all rows as the encoder gives them.
     """
 
@@ -65,5 +82,5 @@ def projected(folder: Path, contents: str, arrays: Arrays, stored: Callable[[], 
             codes[part], steps[part] = to_int8(neutral(before.take(part)).astype(np.float32))
         return {"codes": codes, "steps": steps}
 
-    key = hashlib.sha256(json.dumps([1, contents]).encode() + save(dict(arrays))).hexdigest()
+    key = hashlib.sha256(json.dumps([1, contents]).encode() + save(dict(projection_in(arrays)))).hexdigest()
     return Quantised(**derive(folder / FOLDER, key, compute))

@@ -15,6 +15,7 @@ from metasearch.errors import ConfigError
 from metasearch.io import NEW, move, require_room, write_error
 from metasearch.retrieval.index.base import Keys, fields_to_json
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.projection import projection_in
 
 _ROWS = 2**14
 """Rows of a group, which is written before the next one is read."""
@@ -75,5 +76,9 @@ def _batch(store: LocalStore, rows: range, keys: Keys) -> Any:
         "fields": arrow.array([fields_to_json(each.fields) or None for each in passages], arrow.string()),
         "vector": arrow.FixedSizeListArray.from_arrays(flat, store.kind.dimension),
     }
-    facts = {"encoder": store.kind.encoder, "fingerprint": store.kind.fingerprint, "projected": bool(store.arrays)}
+    facts = {
+        "encoder": store.kind.encoder,
+        "fingerprint": store.kind.fingerprint,
+        "projected": bool(projection_in(store.arrays)),
+    }
     return arrow.RecordBatch.from_pydict(columns, metadata={VECTORS_KEY: json.dumps(facts)})

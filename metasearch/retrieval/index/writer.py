@@ -142,6 +142,14 @@ class IndexWriter(LocalStore):
         tags = np.array([normalise_tag(tag) for tag in self.state["languages"]])[blocks["language"][order]]
         return {str(tag): order[tags == tag][:most] for tag in np.unique(tags)}
 
+    def stored_of(self, keys: Keys) -> NDArray[np.float32]:
+        """Return the stored vectors of passages in the index by key, `(n, D)`."""
+        blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
+        live = np.flatnonzero(blocks["id"] >= 0)
+        words = key_words(blocks["key"])[live]
+        order = np.argsort(words)
+        return self.stored_at(find_sorted(words[order], live[order], key_words(keys)))
+
     def stored_at(self, places: Rows) -> NDArray[np.float32]:
         """Return the stored vectors at places of `sample`, `(n, D)`."""
         found, start = np.empty((len(places), self.kind.dimension), np.float32), 0

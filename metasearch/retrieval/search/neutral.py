@@ -20,8 +20,9 @@ from metasearch.encoders.neutral import ProjectedEncoder, estimate, is_neutral, 
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import DataError
 from metasearch.retrieval.index.base import Adapter, FilePlaces
-from metasearch.retrieval.index.projection import Arrays, languages_of, of_arrays, to_arrays
+from metasearch.retrieval.index.projection import Arrays, languages_of, of_arrays, query_matrix, to_arrays
 from metasearch.retrieval.index.writer import IndexWriter
+from metasearch.retrieval.search.translations import with_translations
 
 SAMPLE = 600
 """Passages of each language in the estimate, at most, as of `metasearch neutralise`."""
@@ -31,11 +32,11 @@ _GROWN = 2
 log = logging.getLogger(__name__)
 
 
-def project(encoder: Encoder, arrays: Arrays, adapter: Adapter | None = None) -> TextEncoder:
-    """Return the encoder through the stored projection of a neutral index, and through its query adapter."""
+def project(encoder: TextEncoder, arrays: Arrays, adapter: Adapter | None = None) -> TextEncoder:
+    """Return the encoder through the stored projection of a neutral index, its map of translations, and its adapter."""
     neutral = of_arrays(arrays)
-    projected = encoder if neutral is None else ProjectedEncoder(encoder, neutral)
-    return projected if adapter is None else MappedEncoder(projected, adapter.matrix)
+    found, matrix = encoder if neutral is None else ProjectedEncoder(encoder, neutral), query_matrix(arrays, adapter)
+    return found if matrix is None else MappedEncoder(found, matrix)
 
 
 def check(encoder: Encoder, wanted: bool | None, arrays: Arrays, counts: Mapping[str, int]) -> None:
@@ -47,7 +48,7 @@ def check(encoder: Encoder, wanted: bool | None, arrays: Arrays, counts: Mapping
         arrays: the stored projection, which stays where no other is possible.
         counts: how many passages each language has at most; `DataError` if they are too few.
     """
-    if wanted and not arrays:
+    if wanted and not languages_of(arrays):
         require_none(encoder)
         if len(_enough(counts)) < 2:
             raise DataError(f"--neutral {_too_few(counts)}")
@@ -56,15 +57,24 @@ def check(encoder: Encoder, wanted: bool | None, arrays: Arrays, counts: Mapping
 def renewed(
     store: IndexWriter, files: Sequence[FilePlaces], encoder: Encoder, wanted: bool | None
 ) -> Mapping[str, NDArray[Any]]:
-    """Return the projection that an index with some documents gets; empty for none.
+    """Return the projection that an index with some documents gets, and the map of its translations; empty for none.
 
     The stored one stays unless a language is new or has at least twice as many passages in the sample as before.
 
     Raises:
         DataError: one is wanted, and there are too few passages.
     """
-    if wanted is False or is_neutral(encoder):
+    if wanted is False:
         return {}
+    if is_neutral(encoder):
+        return with_translations(store, files, store.arrays)
+    found = _projection(store, files, encoder, wanted)
+    return with_translations(store, files, found) if found else {}
+
+
+def _projection(
+    store: IndexWriter, files: Sequence[FilePlaces], encoder: Encoder, wanted: bool | None
+) -> Mapping[str, NDArray[Any]]:
     sample = store.sample(files, SAMPLE)
     counts = {tag: len(places) for tag, places in sample.items()}
     enough, before = _enough(counts), languages_of(store.arrays)

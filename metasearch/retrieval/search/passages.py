@@ -1,20 +1,37 @@
 """Cuts documents into passages as an encoder reads them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
 
 from metasearch.config.index import ALWAYS, PASSAGE_LENGTH, IndexSettings
 from metasearch.config.roles import Role
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.data.documents.languages import detectable, detector
+from metasearch.data.documents.passage import Passage
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import report_progress
+from metasearch.encoders.protocols import ProgressEncoder, report_progress
 from metasearch.errors import ConfigError
 from metasearch.runs.callbacks import Callback
 
 ROLE: Role = "candidate"
 """In which passages are encoded; queries are questions."""
+
+
+class PortionEncoder(ProgressEncoder, Protocol):
+    """Encodes portions of passages that it is given before."""
+
+    def prepare(self, portions: Iterable[Sequence[Passage]]) -> Iterator[Sequence[Passage]]:
+        """Take all portions, and yield each again when its texts are to be encoded, and after that stored."""
+
+    def forget(self) -> None:
+        """Clear the cache of tokens."""
+
+
+Spread = Callable[[Path], AbstractContextManager[PortionEncoder]]
+"""Opens what encodes for the index in a folder, which is locked."""
 
 
 def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, Settings]:
@@ -44,7 +61,7 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, S
 
 @contextmanager
 def encoding(
-    encoder: Encoder, what: str, callback: Callback, done: int = 0, total: int | None = None
+    encoder: Encoder | PortionEncoder, what: str, callback: Callback, done: int = 0, total: int | None = None
 ) -> Iterator[None]:
     """Report encoding to a callback, and clear the token cache at the end."""
     try:

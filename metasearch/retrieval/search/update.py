@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from heapq import heappush, heapreplace
 from itertools import islice
@@ -35,8 +36,9 @@ from metasearch.retrieval.index.places import encoder_facts, root_facts, shown
 from metasearch.retrieval.index.projection import languages_of
 from metasearch.retrieval.index.writer import IndexWriter, writing
 from metasearch.retrieval.search.neutral import check, project, renewed, warn_of_outside
-from metasearch.retrieval.search.passages import ROLE, cutting, encoding
+from metasearch.retrieval.search.passages import ROLE, PortionEncoder, Spread, cutting, encoding
 from metasearch.retrieval.search.roots import Root, choose_root
+from metasearch.retrieval.search.shards import remove_shards
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 
@@ -91,13 +93,15 @@ def update(
     callback: Callback = SILENT,
     ranking: Mapping[str, Any] | None = None,
     root: Path | None = None,
+    spread: Spread | None = None,
 ) -> UpdateResult:
     """Make a new or existing index contain exactly these documents.
 
     A killed process has saved what it encoded, and the next call encodes the rest. Readers see the old documents
     until all is done. With `drop`, existing documents that are not named leave the index; with `strict`, everything
     unreadable is an error. `name` is the name under which the index remembers the encoder, `ranking` how it is to be
-    searched, and `root` the folder to which paths of documents are relative (`choose_root`).
+    searched, and `root` the folder to which paths of documents are relative (`choose_root`). `spread` opens what
+    encodes new passages in place of this process.
     """
     settings, cut = cutting(settings, encoder)
     stored = settings.model_dump(mode="json") | {"precision": encoder.precision}
@@ -108,7 +112,7 @@ def update(
         log.warning("column '%s' has no effect: no document has rows, such as .jsonl and .csv", settings.column)
     if settings.detect and ALWAYS not in settings.detect and is_known(settings.language or ""):
         log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)
-    with writing(folder, kind) as store:
+    with writing(folder, kind) as store, nullcontext() if spread is None else spread(folder) as others:
         store.verify()
         where = choose_root(store, paths, documents, root, drop)
         documents, before = where.rename(documents), store.files
@@ -120,7 +124,7 @@ def update(
         if not store.unprojected:
             warn_of_outside(store.arrays, found.languages)
         unknown = _unknown(store, encoder, found)
-        _encode(store, encoder, found, cut, callback)
+        _encode(store, encoder, found, cut, callback, others)
         arrays = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
         ranked = {} if ranking is None else {"ranking": dict(ranking)}
         rooted = {} if where.folder is None else root_facts(where.folder, folder)
@@ -129,6 +133,8 @@ def update(
         done = store.finish(found.files, arrays, unknown)
         assert done.quantised  # caches what goes through a projection
         passages, languages, neutral = done.places, done.languages, languages_of(done.arrays)
+        if others is None:  # those of jobs that were not continued
+            remove_shards(folder)
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
         encoder=kind.encoder,
@@ -163,18 +169,33 @@ def _unknown(store: IndexWriter, encoder: Encoder, found: "Plan") -> dict[str, s
     return {tag: reason for tag, reason in reasons.items() if reason}
 
 
-def _encode(store: IndexWriter, encoder: Encoder, found: "Plan", cut: Settings, callback: Callback) -> None:
-    done, new = 0, new_passages(found, cut)
-    source = encoder if store.unprojected else project(encoder, store.arrays)
+def _encode(
+    store: IndexWriter,
+    encoder: Encoder,
+    found: "Plan",
+    cut: Settings,
+    callback: Callback,
+    others: PortionEncoder | None,
+) -> None:
+    done, by = 0, others or encoder
+    source = by if store.unprojected else project(by, store.arrays)
     try:
-        while some := list(islice(new, _AT_ONCE)):
-            with encoding(encoder, "passages", callback, done, len(found.new)):
+        portions = _portions(found, cut)
+        for some in others.prepare(portions) if others and found.new else portions:
+            with encoding(by, "passages", callback, done, len(found.new)):
                 vectors = source.encode([passage.text for passage in some], ROLE)
             store.upsert(vectors, some, passage_keys(some))
             done += len(some)
     except KeyboardInterrupt:
         kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept; run the same command again to continue"
         raise interrupted(f"stopped; {kept}") from None
+
+
+def _portions(found: "Plan", cut: Settings) -> Iterator[Sequence[Passage]]:
+    """Yield the new passages in the portions in which they are encoded; the last bits of vectors depend on them."""
+    new = new_passages(found, cut)
+    while some := list(islice(new, _AT_ONCE)):
+        yield some
 
 
 # The plan: which documents are new, unchanged and missing.

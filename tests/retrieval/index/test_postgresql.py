@@ -338,7 +338,7 @@ def test_the_command_line_copies_and_searches_it_as_its_folder(postgres, tmp_pat
         (tmp_path / "help" / name).write_text(text, encoding="utf-8")
     with postgres.connect() as connection:
         connection.execute("CREATE EXTENSION vector")
-    shown = postgres.address("help", "guarded")
+    shown = postgres.address("order", "guarded")  # a reserved word of SQL
     address = shown.replace("guarded@", "guarded:s3cret@")
     index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", address, "--expand"]
     said = metasearch(*index).output

@@ -1,13 +1,13 @@
-"""Launchers submit the jobs of cells to this machine, Slurm or a Ray cluster, report their ends, and stop them."""
+"""Launchers submit jobs to this machine, Slurm or a Ray cluster, report their ends, and stop them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from metasearch.config.extras import import_extra
+from metasearch.config.study import LauncherConfig
 from metasearch.pipelines.study.cell import CellJob
-from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.plan import Cell
+from metasearch.pipelines.study.launchers.folder import JobFolder
 
 _MODULES = {"local": "submitit_jobs", "slurm": "slurm_jobs", "ray": "ray_jobs"}
 
@@ -20,35 +20,35 @@ class JobEnd(NamedTuple):
 
 
 class Launcher(ABC):
-    """Runs the jobs of a study's cells.
+    """Runs the jobs of a folder, each by its name: a study's cells, or the jobs that encode an index.
 
     Attributes:
         job: class of the jobs.
         tick: seconds to wait between two looks.
-        active: jobs by cell, of the cells that have not ended; some perhaps submitted by an earlier runner.
+        active: jobs by name that have not ended; some perhaps submitted by an earlier runner.
     """
 
     job: ClassVar[type[CellJob]] = CellJob
     options: ClassVar[Sequence[str]] = ("--cell",)
     tick = 1.0
 
-    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
-        self.place = stored.place
-        self.study = study
-        self.threads = stored.config.threads or 1
+    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
+        self.place = place
+        self.folder = folder
+        self.threads = threads
         self.active: dict[str, Any] = {}
-        self._trust = ("--trust-remote-code",) if stored.config.encoder.trust_remote_code else ()
+        self._trust = ("--trust-remote-code",) if trust_remote_code else ()
 
-    def make_job(self, cell: Cell) -> CellJob:
-        """Return the job of a cell."""
-        return self.job(self.study.at(cell.name), self.study.log(cell.name), (*self.options, *self._trust))
+    def make_job(self, name: str) -> CellJob:
+        """Return the job of this name."""
+        return self.job(self.folder.at(name), self.folder.log(name), (*self.options, *self._trust))
 
     @abstractmethod
-    def submit(self, cells: Sequence[Cell]) -> Collection[str]:
-        """Submit cells, whose run folders exist; return the names of the accepted ones."""
+    def submit(self, names: Sequence[str]) -> Collection[str]:
+        """Submit jobs, whose folders exist; return the names of the accepted ones."""
 
     def collect(self) -> Mapping[str, JobEnd]:
-        """Return the cells that have ended since the last call."""
+        """Return the jobs that have ended since the last call."""
         found = {name: end for name, job in self.active.items() if (end := self.end_of(job))}
         self.active = {name: job for name, job in self.active.items() if name not in found}
         return found
@@ -59,13 +59,12 @@ class Launcher(ABC):
 
     @abstractmethod
     def stop(self, again: bool) -> None:
-        """Let all cells save a checkpoint and end, or, `again`, end at once; does not wait."""
+        """Let all jobs save what they have and end, or, `again`, end at once; does not wait."""
 
 
-def open_launcher(study: StudyFolder, stored: StudyMetadata) -> Launcher:
-    """Return the launcher of a study; `ConfigError` if its package is missing."""
-    place = stored.place
+def open_launcher(folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> Launcher:
+    """Return the launcher of a folder's jobs; `ConfigError` if its package is missing."""
     module = f"{__name__}.{_MODULES[place.launcher]}"
     found = import_extra(module, place.launcher, f"--launcher {place.launcher}")
     launchers: Mapping[str, type[Launcher]] = found.LAUNCHERS
-    return launchers[place.launcher](study, stored)
+    return launchers[place.launcher](folder, place, threads, trust_remote_code)

@@ -12,11 +12,11 @@ import ray
 from ray.exceptions import RayError
 from ray.experimental import internal_kv
 
+from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError, ProcessLost, first_line
 from metasearch.pipelines.study.cell import THREADS, CellJob
-from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers import JobEnd, Launcher
-from metasearch.pipelines.study.plan import Cell
+from metasearch.pipelines.study.launchers.folder import JobFolder
 from metasearch.runs import signals
 
 _PASSED = ("METASEARCH_", "HF_", "PYTHONPATH")
@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 class Ray(Launcher):
     """Runs cells as tasks. Ray runs a task again whose node is lost, and the cell resumes from its checkpoint."""
 
-    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
-        super().__init__(study, stored)
+    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
+        super().__init__(folder, place, threads, trust_remote_code)
         asked = self.place.settings
         address = asked.get("address", "auto")
         passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED)}
@@ -55,10 +55,10 @@ class Ray(Launcher):
             memory=self.place.memory, max_calls=1, max_retries=-1,
         )(CellJob.__call__)  # fmt: skip
 
-    def submit(self, cells: Sequence[Cell]) -> Collection[str]:
-        """Submit cells; each begins when a node has room for it."""
-        self.active |= {cell.name: self._remote.remote(self.make_job(cell)) for cell in cells}
-        return [cell.name for cell in cells]
+    def submit(self, names: Sequence[str]) -> Collection[str]:
+        """Submit jobs; each begins when a node has room for it."""
+        self.active |= {name: self._remote.remote(self.make_job(name)) for name in names}
+        return names
 
     def collect(self) -> Mapping[str, JobEnd]:
         """Return the cells that have ended; `ProcessLost` if the cluster is lost."""

@@ -8,6 +8,7 @@ import json
 import logging
 import math
 import os
+import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
@@ -22,8 +23,8 @@ from metasearch.config.study import SBATCH, LauncherConfig
 from metasearch.errors import ConfigError
 from metasearch.io import atomic_write
 from metasearch.pipelines.study.cell import STOPPED, CellJob
-from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers import JobEnd
+from metasearch.pipelines.study.launchers.folder import JobFolder
 from metasearch.pipelines.study.launchers.slurm_commands import ENDED, PENDING, QueuedJob, SlurmCommands
 from metasearch.pipelines.study.launchers.submitit_jobs import (
     UNLIMITED,
@@ -33,7 +34,6 @@ from metasearch.pipelines.study.launchers.submitit_jobs import (
     python,
     result_of,
 )
-from metasearch.pipelines.study.plan import Cell
 
 _POLL_SECONDS = 30.0
 """Between two calls of `squeue`, and before a refused submission is tried again."""
@@ -43,6 +43,7 @@ _SUBMIT_SECONDS = 20
 """For one call of `sbatch`; it takes nine to find that the controller does not answer."""
 _GONE = "UNKNOWN"
 """The state of a job that the controller has forgotten."""
+_COMMANDS = ("srun", "sbatch", "squeue", "scancel")
 _CLUSTER = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
 """Variables that name the cluster, for all commands of Slurm."""
 _TEMPORARY = "temporarily unable to accept job"
@@ -56,17 +57,16 @@ class Slurm(SubmititLauncher):
 
     tick = 5.0
 
-    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
-        super().__init__(study, stored)
-        try:
-            self.executor = _Slurm(study.jobs, max_num_timeout=UNLIMITED, python=python(self.threads))
-        except RuntimeError:
+    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
+        super().__init__(folder, place, threads, trust_remote_code)
+        if lacking := [name for name in _COMMANDS if not shutil.which(name)]:
             raise ConfigError(
-                "srun is not found: --launcher slurm needs Slurm's commands, as a login node has them"
-            ) from None
+                f"{lacking[0]} is not found: --launcher slurm needs Slurm's commands, as a login node has them"
+            )
+        self.executor = _Slurm(folder.jobs, max_num_timeout=UNLIMITED, python=python(self.threads))
         self.executor.update_parameters(**slurm_parameters(self.place, self.threads))
-        self.active = {name: submitit.SlurmJob(study.jobs, number) for name, number in study.queued().items()}
-        study.stop.unlink(missing_ok=True)
+        self.active = {name: submitit.SlurmJob(folder.jobs, number) for name, number in folder.queued().items()}
+        folder.stop.unlink(missing_ok=True)
         self._commands = SlurmCommands()
         self._states: dict[str, str] = {}  # by number, as of the last look at the queue
         self._ended: dict[str, float] = {}  # when that look first showed the end of a job
@@ -76,20 +76,20 @@ class Slurm(SubmititLauncher):
         self._stopping = self._again = False
         self._cancel_unknown()
 
-    def make_job(self, cell: Cell) -> CellJob:
-        """Return the job of a cell, which ends at once where the study has been stopped."""
-        return replace(cast(RequeuedCell, super().make_job(cell)), stop=self.study.stop)
+    def make_job(self, name: str) -> CellJob:
+        """Return a job that ends at once where all have been stopped."""
+        return replace(cast(RequeuedCell, super().make_job(name)), stop=self.folder.stop)
 
-    def submit(self, cells: Sequence[Cell]) -> Collection[str]:
-        """Submit cells, each as a job; as many as Slurm accepts for now."""
+    def submit(self, names: Sequence[str]) -> Collection[str]:
+        """Submit jobs, as many as Slurm accepts for now."""
         if time.monotonic() - self._refused < _POLL_SECONDS:
             return ()
-        for count, cell in enumerate(cells):
-            self.executor.update_parameters(job_name=f"{self.study.path.name}/{cell.name}")
+        for count, name in enumerate(names):
+            self.executor.update_parameters(job_name=f"{self.folder.path.name}/{name}")
             try:
                 # submitit prints what `sbatch` writes, beside raising it.
                 with detached(0), _clean_environment(), redirect_stderr(io.StringIO()):
-                    self.active[cell.name] = self.executor.submit(self.make_job(cell))
+                    self.active[name] = self.executor.submit(self.make_job(name))
                     self._note()
             except (submitit.core.utils.FailedJobError, OSError) as error:
                 message = "; ".join(str(error).strip().splitlines())
@@ -99,16 +99,16 @@ class Slurm(SubmititLauncher):
                 self._commands.say(message)
                 self._refused = time.monotonic()
                 self._cancel_unknown()
-                return [taken.name for taken in cells[:count]]
-        return [cell.name for cell in cells]
+                return names[:count]
+        return names
 
     def collect(self) -> Mapping[str, JobEnd]:
-        """Return the cells that have ended; `squeue` is asked by one call for all."""
+        """Return the jobs that have ended; `squeue` is asked by one call for all."""
         wait = self.tick if self._stopping else _POLL_SECONDS
         if self.active and time.monotonic() - self._polled >= wait:
             self._look()
         with suppress(OSError):  # NFS then asks its server for what is new in the folder
-            self.study.jobs.chmod(self.study.jobs.stat().st_mode)
+            self.folder.jobs.chmod(self.folder.jobs.stat().st_mode)
         if found := super().collect():
             self._note()
         return found
@@ -131,7 +131,7 @@ class Slurm(SubmititLauncher):
         self._told.clear()
         # Slurm signals the steps of a job, and one that begins at this moment may have none yet.
         with suppress(OSError):
-            self.study.stop.touch()
+            self.folder.stop.touch()
         if not self._look() and again:
             log.warning("Slurm does not answer; its jobs continue, and the same command finds them")
             self.active = {}
@@ -172,7 +172,7 @@ class Slurm(SubmititLauncher):
         unknown = [
             number
             for number, job in (self._commands.jobs() or {}).items()
-            if Path(job.script).parent == self.study.jobs and number not in known and job.state not in ENDED
+            if Path(job.script).parent == self.folder.jobs and number not in known and job.state not in ENDED
         ]
         if unknown:
             log.warning("cancelling %s of a runner that was killed while it submitted", ", ".join(unknown))
@@ -181,7 +181,7 @@ class Slurm(SubmititLauncher):
     def _note(self) -> None:
         """Write the numbers of the jobs down, for the next runner."""
         numbers = {name: job.job_id for name, job in self.active.items()}
-        atomic_write(self.study.queue, json.dumps(numbers, indent=1) + "\n")
+        atomic_write(self.folder.queue, json.dumps(numbers, indent=1) + "\n")
 
 
 class _Slurm(submitit.SlurmExecutor):

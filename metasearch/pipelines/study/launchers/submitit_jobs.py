@@ -12,10 +12,10 @@ from pathlib import Path
 import submitit
 from submitit.helpers import DelayedSubmission
 
+from metasearch.config.study import LauncherConfig
 from metasearch.pipelines.study.cell import STOPPED, THREADS, CellJob
-from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers import JobEnd, Launcher
-from metasearch.pipelines.study.plan import Cell
+from metasearch.pipelines.study.launchers.folder import JobFolder
 from metasearch.runs import signals
 
 _FRUITLESS = 3
@@ -59,11 +59,11 @@ class SubmititLauncher(Launcher):
     job = RequeuedCell
     executor: submitit.Executor
 
-    def submit(self, cells: Sequence[Cell]) -> Collection[str]:
-        """Submit each cell as a job."""
-        for cell in cells:
-            self.active[cell.name] = self.executor.submit(self.make_job(cell))
-        return [cell.name for cell in cells]
+    def submit(self, names: Sequence[str]) -> Collection[str]:
+        """Submit jobs."""
+        for name in names:
+            self.active[name] = self.executor.submit(self.make_job(name))
+        return names
 
     def end_of(self, job: submitit.Job[int]) -> JobEnd | None:
         """Return the end of a job."""
@@ -76,20 +76,20 @@ class Local(SubmititLauncher):
     tick = 0.25
     options = ("--until-eof",)
 
-    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
-        super().__init__(study, stored)
+    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
+        super().__init__(folder, place, threads, trust_remote_code)
         # submitit hides all GPUs from local jobs that ask for none.
         gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
         shown = ["-u", "CUDA_VISIBLE_DEVICES"] if gpus is None else [f"CUDA_VISIBLE_DEVICES={gpus}"]
-        self.executor = submitit.LocalExecutor(study.jobs, python=python(self.threads, *shown))
+        self.executor = submitit.LocalExecutor(folder.jobs, python=python(self.threads, *shown))
         self.executor.update_parameters(timeout_min=UNLIMITED, stderr_to_stdout=True)
         # Nothing is ever written to the pipe: it is closed when this process ends, however that happens.
         self._input, self._alive = os.pipe()
 
-    def submit(self, cells: Sequence[Cell]) -> Collection[str]:
-        """Begin cells, each at once."""
+    def submit(self, names: Sequence[str]) -> Collection[str]:
+        """Begin jobs, each at once."""
         with detached(self._input):
-            return super().submit(cells)
+            return super().submit(names)
 
     def stop(self, again: bool) -> None:
         """Send SIGTERM to all jobs."""

@@ -1,0 +1,165 @@
+"""Figures for papers: scores by language, transfer mode, setting of episodes, and number of labelled questions.
+
+Figures 3 to 6 of the MAML-Align paper: by language, by mode, by sampling of query sets and of negatives.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from metasearch.evaluation.report.figure import Figure, Series, Value, split
+from metasearch.evaluation.report.formats import minus, slug
+from metasearch.evaluation.report.main_table import UNIT, Key, mode_rank, named_columns, over_languages, without_mode
+from metasearch.evaluation.report.section import Inputs, Section
+from metasearch.evaluation.report.sections.shots import Point, find_points
+from metasearch.evaluation.shots import SHOTS_FILE
+from metasearch.evaluation.statistics.paired import Summary
+from metasearch.evaluation.study.arms import Arm, select_settings
+
+ORDER = 30
+SETTINGS = {
+    "episodes.queries": "sampling of query sets",
+    "episodes.negatives": "sampling of negatives",
+    "episodes.k": "questions in a support set",
+    "episodes.q": "questions in a query set",
+    "episodes.n_neg": "negatives of a question",
+    "labels": "labels of each language",
+}
+"""Settings of recipes by which scores are drawn → name of the axis; `labels` without a value are all."""
+
+Means = Mapping[str, Mapping[str, Summary | None]]
+"""Name of a series → group → mean and spread."""
+
+_SPREAD = "Whiskers: sample standard deviation over folds, or over the seeds of an only fold."
+
+
+def section(inputs: Inputs) -> Section:
+    """Return the figures that follow from the scores, and what each of the others lacks."""
+    mode, shots = by_mode(inputs), by_shots(inputs)
+    settings = {key: by_setting(inputs, key) for key in SETTINGS}
+    missing = [] if mode else ["by transfer mode (no learner has two)"]
+    if alike := [key for key, each in settings.items() if each is None]:
+        missing.append(f"by {', '.join(alike)} (no two learners differ in one of these alone)")
+    missing += [] if shots else [f"by labelled questions (no run has a {SHOTS_FILE})"]
+    found = [each for each in (by_language(inputs), mode, *settings.values(), shots) if each]
+    words = (f"Not drawn: {'; '.join(missing)}.",) if missing else ()
+    return Section("figures", "Figures", words, figures=tuple(part for each in found for part in split(each)))
+
+
+def by_language(inputs: Inputs) -> Figure:
+    """Return each learner's scores by language; a star marks languages that no training has seen (figure 3)."""
+    study, selection = inputs.study, inputs.selection
+    folds = {arm: study.by_fold(arm, selection) for arm in study.arms}
+    scores = {
+        arm: [[each.values(*selection) for each in runs] for runs in own.values()] for arm, own in folds.items() if own
+    }
+    columns = named_columns(study, (own for each in scores.values() for runs in each for own in runs))
+    trained = [run.unseen for run in study.runs if run.unseen]
+    unseen = frozenset.intersection(*trained) if trained else frozenset[str]()
+    names = {column: f"{name}*" if column[0] in unseen else name for column, name in columns.items()}
+    means = {
+        arm.label: {name: _of_language(own, column, len(study.folds)) for column, name in names.items()}
+        for arm, own in scores.items()
+    }
+    pairs = "language pair" if selection.pool == "pairs" else "language"
+    notes = (f"*: {pairs} without training.", _SPREAD) if unseen & {column[0] for column in columns} else (_SPREAD,)
+    return _figure(inputs, "by-language", f"by {pairs}", pairs, means, notes)
+
+
+def _of_language(folds: Sequence[Sequence[Mapping[Key, float]]], column: Key, known: int) -> Summary | None:
+    """Return the mean and spread of a language over folds, or over the seeds of the only fold there is."""
+    values = [own for runs in folds if (own := [each[column] for each in runs if column in each])]
+    if not values:
+        return None
+    if len(values) == known == 1:
+        return Summary.of(values[0], "seeds")
+    return Summary.of([sum(own) / len(own) for own in values], "folds")
+
+
+def by_mode(inputs: Inputs) -> Figure | None:
+    """Return each learner's mean score by transfer mode (figure 4); None if no learner has two modes."""
+    found: dict[str, dict[str, Arm]] = {}
+    for arm in inputs.study.arms:
+        if arm.mode:
+            found.setdefault(without_mode(arm), {})[arm.mode] = arm
+    if not any(len(own) > 1 for own in found.values()):
+        return None
+    modes = sorted({mode for own in found.values() for mode in own}, key=mode_rank)
+    return _figure(inputs, "by-mode", "by transfer mode", "transfer mode", _means(inputs, modes, found), (_SPREAD,))
+
+
+def by_setting(inputs: Inputs, key: str) -> Figure | None:
+    """Return mean scores by a setting (figures 5 and 6); None if no two learners differ in it alone."""
+    families: dict[Any, dict[str, Arm]] = {}
+    for arm in inputs.study.arms:
+        if arm.mode:
+            settings = dict(select_settings(inputs.study.of(arm)[0].run.config))
+            value = settings.pop(f"recipe.{key}", "all")
+            same = arm.learner, arm.mode, arm.encoder, arm.source, tuple(sorted(settings.items()))
+            families.setdefault(same, {})[value] = arm
+    found = {_without(next(iter(own.values())), key): own for own in families.values() if len(own) > 1}
+    if not found:
+        return None
+    values = sorted({value for own in found.values() for value in own}, key=_number)
+    means = _means(inputs, values, found)
+    return _figure(inputs, f"by-{slug(key)}", f"by {key}", SETTINGS[key], means, (_SPREAD,))
+
+
+def by_shots(inputs: Inputs) -> Figure | None:
+    """Return the gain by the number of labelled questions of `evaluate --shots`; None without its file."""
+    points = find_points(inputs)
+    if not points:
+        return None
+    shots = sorted({point.shots for point in points})
+    series = [
+        Series(arm.label, tuple(_gain(own.get(number)) for number in shots))
+        for arm in dict.fromkeys(point.arm for point in points)
+        for own in [{point.shots: point for point in points if point.arm == arm}]
+    ]
+    measure = inputs.selection.measure
+    return Figure(
+        "by-labelled-questions", f"{inputs.study.task}: gain of {measure} by adaptation, test",
+        ("labelled questions", f"gain of {measure} {UNIT}"), tuple(map(str, shots)), tuple(series),
+        ("Intervals of 95 %, as in the table of scores by labelled questions.",), curves=True,
+    )  # fmt: skip
+
+
+def _gain(point: Point | None) -> Value | None:
+    if point is None:
+        return None
+    low, high = (point.interval.low, point.interval.high) if point.interval else (None, None)
+    if low is None or high is None:
+        return Value(point.gain, point.gain, point.gain, minus(f"{100 * point.gain:+z.2f}"))
+    text = f"{100 * point.gain:+z.2f} [{100 * low:z.2f}, {100 * high:z.2f}]"
+    return Value(point.gain, low, high, minus(text))
+
+
+def _means(inputs: Inputs, groups: Sequence[str], found: Mapping[str, Mapping[str, Arm]]) -> Means:
+    """Return the mean of each series in each group, behind those before training, which are the same in all groups."""
+    plain = {arm.label: dict.fromkeys(groups, arm) for arm in inputs.study.arms if arm.zero_shot}
+    return {
+        name: {group: over_languages(inputs.study, own[group], inputs.selection) for group in groups if group in own}
+        for name, own in {**plain, **found}.items()
+    }
+
+
+def _figure(inputs: Inputs, key: str, by: str, axis: str, means: Means, notes: Sequence[str]) -> Figure:
+    study, selection = inputs.study, inputs.selection
+    groups = tuple(dict.fromkeys(group for own in means.values() for group in own))
+    series = (Series(name, tuple(_value(own.get(group)) for group in groups)) for name, own in means.items())
+    title = f"{study.task}: {selection}, {by}"
+    return Figure(key, title, (axis, f"{selection.measure} {UNIT}"), groups, tuple(series), tuple(notes))
+
+
+def _value(mean: Summary | None) -> Value | None:
+    return Value.of(mean.mean, mean.sd) if mean else None
+
+
+def _without(arm: Arm, key: str) -> str:
+    """Return an arm's label without the value of a setting."""
+    return re.sub(rf", {re.escape(key)}=[^,]*", "", arm.label)
+
+
+def _number(value: str) -> tuple[float, str]:
+    """Return the sort key of a value: numbers by size, words after them."""
+    return (float(value), "") if value.replace(".", "", 1).isdigit() else (float("inf"), value)

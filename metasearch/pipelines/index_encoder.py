@@ -1,0 +1,77 @@
+"""The encoder of an index as its searches use it: with prompts, projection and query adapter."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from metasearch.compress.standard import plain
+from metasearch.config import registry, yaml
+from metasearch.config.index import IndexSettings
+from metasearch.encoders.adapted import AdaptedEncoder
+from metasearch.encoders.adapter import MatrixAdapter
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
+from metasearch.encoders.neutral import append
+from metasearch.retrieval.index.base import canonical
+from metasearch.retrieval.index.database import INNER, exists
+from metasearch.retrieval.index.projection import MAP, of_arrays, query_matrix
+from metasearch.retrieval.index.stores import is_address, open_store
+
+log = logging.getLogger(__name__)
+
+
+def is_index(name: str) -> bool:
+    """Return whether a name is an index, a tuning with one, or the address of a copy, and no encoder."""
+    folder = Path(name)
+    return name not in registry.names("encoders") and (is_address(name) or exists(folder) or exists(folder / INNER))
+
+
+def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tuple[Encoder, str]:
+    """Return the encoder of an index as a standard model, and what it has of the index, in a sentence.
+
+    Texts of every role go through the projection of the index, and queries also through the map of its
+    translations and the adapter in use.
+
+    Raises:
+        RunFolderError: there is no such index, or it is damaged.
+        EncoderError: the encoder cannot be loaded, is another one, or has an adapter beside the projection or adapter
+            of the index.
+    """
+    store = open_store(index)
+    settings = yaml.check(canonical(store.kind.settings), IndexSettings, f"settings of {store.name}")
+    encoder = load_encoder(
+        store.kind.encoder, prompts=settings.prompts, device="cpu", trust_remote_code=trust_remote_code
+    )
+    store.kind.require_encoder(store.name, encoder.fingerprint, encoder.dimension(), encoder.name)
+    if settings.precision != "float32":
+        log.info("%s: its passages are in %s; the exported model computes in float32", store.name, settings.precision)
+    parts, made = [], plain(encoder)
+    if neutral := of_arrays(store.arrays):
+        append(made, neutral)
+        parts.append(f"its projection of {_join(neutral.languages)}")
+    if MAP in store.arrays:
+        parts.append("its map of translations")
+    if store.adapter:
+        parts.append(f"its query adapter '{store.adapter.name}'")
+    matrix = query_matrix(store.arrays, store.adapter)
+    made = made if matrix is None else _with_queries_through(made, matrix)
+    if not parts:
+        log.info("%s: it has no projection, and no adapter in use: its encoder is exported alone", store.name)
+    return made, f"It encodes as an index is searched, with {_join(['its prompts', *parts])}."
+
+
+def _join(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _with_queries_through(encoder: Encoder, matrix: NDArray[np.float32]) -> AdaptedEncoder:
+    """Return an encoder with an adapter of queries."""
+    module = MatrixAdapter(len(matrix))
+    with torch.no_grad():
+        module.delta.copy_(torch.tensor(matrix) - torch.eye(len(matrix)))
+    return AdaptedEncoder(encoder, module)

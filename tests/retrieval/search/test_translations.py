@@ -1,0 +1,106 @@
+"""In queries of an index of pages in several languages, what distinguishes a page from its translations counts less."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from metasearch.data.documents.languages import translations
+from metasearch.encoders.translations import LEAST, around_mean, second_moment, translation_map
+from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.indexes import index_documents, open_searcher
+
+D = 6
+RNG = np.random.default_rng(0)
+
+
+def test_the_map_is_the_formula_written_out():
+    """Two pages in three languages, one to three passages each: m = 6 differences, so that β = 2 · 6 / (6 + 6) = 1."""
+    groups = [[RNG.standard_normal((n, D)).astype(np.float32) for n in (1, 2, 3)] for _ in range(2)]
+    moment = np.zeros((D, D))
+    for pages in groups:
+        means = [sum(page.astype(np.float64)) / len(page) for page in pages]
+        moment += sum(np.outer(mean - sum(means) / 3, mean - sum(means) / 3) for mean in means)
+    inverse = np.eye(D) + 1.0 * moment * D / np.trace(moment)
+    np.testing.assert_allclose(translation_map(groups) @ inverse, np.eye(D), rtol=0, atol=1e-5)
+
+
+def test_translations_that_do_not_differ_change_nothing():
+    page = RNG.standard_normal((1, D)).astype(np.float32)
+    assert not second_moment(np.zeros((2, D), np.float32)).any()
+    assert np.array_equal(translation_map([[page, page]]), np.eye(D, dtype=np.float32))
+
+
+def test_a_page_differs_from_the_mean_of_its_translations():
+    one, other = np.array([[1, 0], [3, 0]], np.float32), np.array([[0, 4]], np.float32)
+    # Means (2, 0) and (0, 4), and their mean (1, 2).
+    assert around_mean([one, other]).tolist() == [[1, -2], [-1, 2]]
+
+
+def test_translations_have_one_path_but_for_the_language_and_each_its_own():
+    languages = {"help/de/a.md": "de", "help/en/a.md": "en", "help/en/b.md": "en", "c.de.md": "de", "c.md": "de"}
+    assert translations(languages) == [("help/de/a.md", "help/en/a.md")]
+
+
+def write(folder, numbers):
+    for language in ("de", "en"):
+        for i in numbers:
+            path = folder / language / f"{i}.md"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"# Number {i}\n\nPage {i * 7919} of the help in {language}.\n", encoding="utf-8")
+    return folder
+
+
+def index(paths, folder, **asked):
+    index_documents(paths, folder, "tiny", {"length": 64, **asked}, device="cpu")
+    return LocalStore.open(folder)
+
+
+@pytest.fixture(scope="module")
+def help_pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    return write(folder / "help", range(LEAST)), folder
+
+
+def test_queries_go_through_the_map_and_documents_do_not(help_pages):
+    pages, folder = help_pages
+    store = index([pages], folder / "i")
+    rows = {}
+    for i, (passage, _) in enumerate(store.passages(range(len(store)))):
+        language, name = Path(passage.file).parts[-2:]
+        rows.setdefault(name, {}).setdefault(language, []).append(i)
+    expected = translation_map([[store.quantised.take(own[tag]) for tag in ("de", "en")] for own in rows.values()])
+    np.testing.assert_allclose(
+        store.arrays["translations"], expected, rtol=0, atol=0.02
+    )  # stored once in 8 bits, not twice
+    searcher = open_searcher(folder / "i", "cpu")
+    (plain,) = searcher.encode_queries(["number 3"])
+    del searcher.store.arrays["translations"]
+    unmapped = type(searcher)(searcher.store, searcher.encoder)
+    mapped = store.arrays["translations"].astype(np.float64) @ unmapped.encode_queries(["number 3"])[0]
+    np.testing.assert_allclose(plain, mapped / np.linalg.norm(mapped), rtol=0, atol=1e-6)
+    for role in ("candidate", "text"):
+        assert np.array_equal(*(each.projected.encode(["number 3"], role) for each in (searcher, unmapped)))
+
+
+def test_the_map_does_not_depend_on_the_order_of_documents(help_pages):
+    pages, folder = help_pages
+    first = index([pages], folder / "one")
+    index([pages / "en"], folder / "other")
+    second = index([pages / "en", pages / "de"], folder / "other")
+    for name in ("translations", "translated", "directions"):
+        assert np.array_equal(first.arrays[name], second.arrays[name])
+
+
+def test_it_needs_enough_pages_and_is_estimated_again_with_twice_as_many(tmp_path, caplog):
+    pages, folder = write(tmp_path / "help", range(LEAST - 1)), tmp_path / "i"
+    assert "translations" not in index([pages], folder).arrays
+    caplog.set_level(logging.INFO)
+    counts = []
+    for end in (LEAST, 2 * LEAST - 1, 2 * LEAST):
+        counts.append(int(index([write(pages, range(end))], folder).arrays["translated"][0]))
+    assert counts == [LEAST, LEAST, 2 * LEAST]
+    assert caplog.text.count("counts less in queries; estimated from 20 pages") == 1
+    assert caplog.text.count("counts less in queries; estimated again from 40 pages") == 1
+    assert index([pages], folder, neutral=False).arrays == {}
