@@ -22,7 +22,7 @@ from benchmarks.paper import expansion, labels, rivals, study_tables, tune
 from benchmarks.paper.ablation_tables import ablation_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
-from benchmarks.speed import index, precision
+from benchmarks.speed import index, precision, precision_quality
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.first_search import table as first_search_table
 from benchmarks.speed.index_recall import recall_table
@@ -206,9 +206,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "index-speed": lambda: index.table(rows_of("index")),
     "short-index-speed": lambda: short(index.table(rows_of("index")), "", "now", left=1),
     "first-search": lambda: first_search_table(rows_of("first_search")),
-    "short-serving": lambda: serving_table(rows_of("serving"), ("now",)),
+    "serving": lambda: serving_table(rows_of("serving")),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "encoding-precision": lambda: precision.table(rows_of("precision"), "encoding"),
+    "precision-quality": lambda: precision_quality.table(rows_of("precision_quality")),
     "index-precision": lambda: precision.table(rows_of("precision"), "index"),
     "exports": lambda: speed_table(rows_of("exports")),
     "export-scores": lambda: score_table(rows_of("exports")),

@@ -1,18 +1,20 @@
-"""CPU time and peak memory of a search in a new process, and of a server until it answers, for two revisions in turns.
+"""CPU time and peak memory of a search or an index in a new process, and of a server until it answers, in turns.
 
     python -m benchmarks.speed.first_search --against ../before
     python -m benchmarks.speed.first_search --encoder mini --against ../before
 
-Both revisions index the questions of the embedded benchmark with their own command, and search once before anything is
-measured, so that models are unpacked and files are in the memory of the system. Each run is a process of its own; the
-revisions take turns, in an order that changes. Figures are medians over rounds.
+Two revisions take turns, in an order that changes. Both index the questions of the embedded benchmark with their own
+command, and search once before anything is measured, so that models are unpacked and files are in the memory of the
+system. Each run is a process of its own. Figures are medians over rounds.
 """
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,8 @@ MEGABYTE = 10**6
 class Revision:
     """The commands of the revision in a folder."""
 
-    def __init__(self, root: Path, index: Path) -> None:
-        self.root, self.index = root, index
+    def __init__(self, root: Path, index: Path, encoder: str) -> None:
+        self.root, self.index, self.encoder = root, index, encoder
         self._environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
 
     def run(self, *args: str, until_line: bool = False) -> tuple[float, float]:
@@ -58,18 +60,23 @@ class Revision:
         """Serve until the address is printed, after a first request."""
         return self.run("serve", str(self.index), "--port", "0", "--json", until_line=True)
 
+    def one(self) -> tuple[float, float]:
+        """Index one sentence."""
+        shutil.rmtree(new := self.index.with_name(f"{self.index.name}-one"), ignore_errors=True)
+        return self.run("index", str(self.index.with_name("one.txt")), "--encoder", self.encoder, "-o", str(new))
 
-CASES = {"first search": Revision.search, "start of the server": Revision.serve}
+
+CASES = {"first search": Revision.search, "start of the server": Revision.serve, "index of one sentence": Revision.one}
 
 
-def measure(revisions: dict[str, Revision], rounds: int) -> list[dict[str, Any]]:
+def measure(revisions: dict[str, Revision], cases: Sequence[str], rounds: int) -> list[dict[str, Any]]:
     """Return a row for each case and revision."""
     rows = []
-    for case, take in CASES.items():
+    for case in cases:
         found: dict[str, list[tuple[float, float]]] = {way: [] for way in revisions}
         for step in range(rounds + 1):
             for way in list(revisions)[:: -1 if step % 2 else 1]:
-                taken = take(revisions[way])
+                taken = CASES[case](revisions[way])
                 if step:  # the round before warms up
                     found[way].append(taken)
         for way, each in found.items():
@@ -95,20 +102,22 @@ def table(rows: list[dict[str, Any]]) -> str:
 @click.command()
 @click.option("--against", type=click.Path(path_type=Path, exists=True, resolve_path=True), help="Another revision.")
 @click.option("--encoder", default="e5", show_default=True)
+@click.option("--case", "cases", type=click.Choice([*CASES]), multiple=True, default=[*CASES], show_default=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Rows to add to.")
-def main(against: Path | None, encoder: str, rounds: int, output: Path | None) -> None:
+def main(against: Path | None, encoder: str, cases: Sequence[str], rounds: int, output: Path | None) -> None:
     """Start searches and servers of this revision, and of another one in turns; print the table, and keep the rows."""
     roots = {**({"before": against} if against else {}), "now": Path(__file__).parents[2]}
     with tempfile.TemporaryDirectory() as place:
         documents = Path(place) / "demo.jsonl"
         lines = [{"text": each.text, "language": each.language} for each in load_benchmark("demo").data.questions]
         documents.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-        revisions = {way: Revision(root, Path(place) / way) for way, root in roots.items()}
+        documents.with_name("one.txt").write_text(QUERY, encoding="utf-8")
+        revisions = {way: Revision(root, Path(place) / way, encoder) for way, root in roots.items()}
         for each in revisions.values():
             each.run("index", str(documents), "--encoder", encoder, "-o", str(each.index))
             each.search()
-        rows = measure(revisions, rounds)
+        rows = measure(revisions, cases, rounds)
     rows = [{"encoder": encoder, **row, **provenance()} for row in rows]
     append_rows(output or RESULTS / "first_search.jsonl", rows)
     click.echo(table(rows))

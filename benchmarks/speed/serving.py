@@ -1,7 +1,7 @@
 """Requests a second of `metasearch serve`, for this revision and for another one in turns.
 
     python -m benchmarks.speed.serving
-    python -m benchmarks.speed.serving --against ../before --rounds 6
+    python -m benchmarks.speed.serving --encoder e5 --against ../before
 
 Both revisions index the sentences of the embedded benchmark with their own command, and serve them in processes of
 their own. In each round eight clients with a connection each send requests to one server, then to the other, in an
@@ -27,7 +27,7 @@ import click
 import numpy as np
 
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, append_rows
+from benchmarks.common.rows import RESULTS, append_rows, latest_rows
 from metasearch.data.benchmark import load_benchmark
 from metasearch.runs.markdown import markdown
 
@@ -63,10 +63,11 @@ CASES = (
 class Server:
     """A server of the revision in a folder."""
 
-    def __init__(self, root: Path, index: Path, documents: Path, threads: int) -> None:
+    def __init__(self, root: Path, index: Path, documents: Path, encoder: str, threads: int) -> None:
         environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": str(threads)}
         command = [sys.executable, "-m", "metasearch"]
-        subprocess.run([*command, "index", documents, "-o", index], env=environment, cwd=root, check=True)
+        options = ["--encoder", encoder, "-o", str(index)]
+        subprocess.run([*command, "index", str(documents), *options], env=environment, cwd=root, check=True)
         serve = [*command, "serve", str(index), "--port", "0", "--json"]
         self.process = subprocess.Popen(serve, env=environment, cwd=root, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
@@ -108,7 +109,7 @@ class Server:
 
 
 @contextmanager
-def serving(roots: dict[str, Path], threads: int) -> Iterator[dict[str, Server]]:
+def serving(roots: dict[str, Path], encoder: str, threads: int) -> Iterator[dict[str, Server]]:
     """Start a server of each revision, and stop them in the end."""
     servers: dict[str, Server] = {}
     with tempfile.TemporaryDirectory() as place:
@@ -117,7 +118,7 @@ def serving(roots: dict[str, Path], threads: int) -> Iterator[dict[str, Server]]
         documents.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
         try:
             for way, root in roots.items():
-                servers[way] = Server(root, Path(place) / way, documents, threads)
+                servers[way] = Server(root, Path(place) / way, documents, encoder, threads)
             yield servers
         finally:
             for server in servers.values():
@@ -143,28 +144,31 @@ def measure(servers: dict[str, Server], case: Case, clients: int, seconds: float
     return rows
 
 
-def table(rows: list[dict[str, Any]], ways: tuple[str, ...] = ("before", "now")) -> str:
-    """Return the rows of the newest run, of some revisions."""
-    newest = [row for row in rows if row["revision"] == rows[-1]["revision"] and row["way"] in ways]
-    keys = {"case": "request", "way": "revision", "requests_per_s": "requests/s", "p50_ms": "median, ms"}
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return the newest rows of each encoder, request and revision."""
+    newest = latest_rows(rows, lambda row: (row.get("encoder", "mini"), row["case"], row["way"]))
+    keys = {"encoder": "encoder", "case": "request", "way": "revision", "requests_per_s": "requests/s"}
     keys |= {"p95_ms": "95 %, ms", "cpu_ms": "CPU ms a request"}
-    shown = [key for key in keys if key != "way" or len(ways) > 1]
-    return markdown([keys[key] for key in shown], [[str(row[key]) for key in shown] for row in newest], left=len(ways))
+    lines = [[str({"encoder": "mini", **row}[key]) for key in keys] for row in newest]
+    return markdown([*keys.values()], lines, left=3)
 
 
 @click.command()
 @click.option("--against", type=click.Path(path_type=Path, exists=True, resolve_path=True), help="Another revision.")
+@click.option("--encoder", default="mini", show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads of a server.")
 @click.option("--clients", type=click.IntRange(min=1), default=8, show_default=True)
 @click.option("--seconds", type=click.FloatRange(min=1), default=5, show_default=True, help="Of each load.")
 @click.option("--rounds", type=click.IntRange(min=1), default=6, show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Rows to add to.")
-def main(against: Path | None, threads: int, clients: int, seconds: float, rounds: int, output: Path | None) -> None:
+def main(
+    against: Path | None, encoder: str, threads: int, clients: int, seconds: float, rounds: int, output: Path | None
+) -> None:
     """Load the server of this revision, and of another one in turns; print the table, and keep the rows."""
     roots = {**({"before": against} if against else {}), "now": Path(__file__).parents[2]}
-    with serving(roots, threads) as servers:
+    with serving(roots, encoder, threads) as servers:
         rows = [row for case in CASES for row in measure(servers, case, clients, seconds, rounds)]
-    rows = [{**row, "threads": threads, **provenance()} for row in rows]
+    rows = [{"encoder": encoder, **row, "threads": threads, **provenance()} for row in rows]
     append_rows(output or RESULTS / "serving.jsonl", rows)
     click.echo(table(rows))
 

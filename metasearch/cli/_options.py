@@ -277,7 +277,7 @@ one_fold = options_group(fold, fold_seed, data, include)
 device = setting(ComputeConfig, "device")
 query_precision = click.option(
     "--precision", type=click.Choice(get_args(EncodingPrecision)), default="auto",
-    help="Encode queries in this precision; auto is float32, and int8 for an index in int8 where this machine can.",
+    help="Encode queries in this precision; auto follows the index where this machine is fast in it, else float32.",
 )  # fmt: skip
 prompts, trust = setting(EncoderConfig, "prompts"), setting(EncoderConfig, "trust_remote_code")
 

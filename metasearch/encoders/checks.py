@@ -19,7 +19,8 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor
 
 from metasearch.encoders.activations import saveable
-from metasearch.encoders.inputs import InputModule, input_of
+from metasearch.encoders.inputs import input_of
+from metasearch.encoders.probe import probe_rows
 from metasearch.errors import EncoderError, first_line
 
 log = logging.getLogger(__name__)
@@ -81,25 +82,8 @@ TOLERANCE = 1e-5
 _DEPENDS = 1e-3
 """Relative distance from which a vector depends on the other texts of a batch; less is rounding."""
 
-_TEXTS = (
-    "a",
-    "The key lies under the mat. Wo liegt der Schlüssel? ¿Dónde está la llave? 鑰匙在墊子下面 أين المفتاح؟ 0 1 2 3 ",
-)
 _TOKENS = 5
 """Tokens of the longer text: few, as an encoder should open as fast as without a probe."""
-
-Columns = tuple[str, ...]
-Rows = list[NDArray[np.int32]]
-
-
-def probe_rows(read: InputModule, longest: int) -> tuple[Columns, Rows]:
-    """Return tokens `(columns, T)` for a short text and one with `longest` tokens; `EncoderError` without words."""
-    # transformers makes up a tokenizer of special tokens alone for a folder that has none.
-    if not read.has_words:
-        raise EncoderError("its tokenizer has no words; tokenizer files may be missing")
-    short, long = _TEXTS
-    found = read.tokenise([short, long * (1 + longest // 16)], min(longest, read.longest))
-    return tuple(found), [np.array([values[i] for values in found.values()], np.int32) for i in range(2)]
 
 
 def distance(found: Tensor, expected: Tensor) -> float:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from metasearch.encoders.inputs import InputModule
-    from metasearch.encoders.precision import LowPrecision
+    from metasearch.encoders.low.base import LowNetwork
 
 # What needs sentence-transformers is imported where it is used: a search has an encoder that does without.
 
@@ -136,7 +136,7 @@ class Encoder:
         """Whether its weights are drawn from a seed."""
         self.precision: Chosen = "float32"
         """What `encode` computes in; `choose_precision` changes it. Training always uses the weights in float32."""
-        self._low: LowPrecision | None = None
+        self._low: LowNetwork | None = None
 
     @property
     def input(self) -> "InputModule":
@@ -252,15 +252,25 @@ class Encoder:
         if tried:
             self.precision = "int8" if wanted == "int8" else "bfloat16"
             return self
-        from metasearch.encoders.precision import low_precision
-
-        found = low_precision(self.embedder, "int8" if wanted == "int8" else "bfloat16")
+        found = self._tried("int8" if wanted == "int8" else "bfloat16")
         if isinstance(found, str):
             if asked != "auto":
                 log.warning("%s: encodes in float32, not %s: %s", self.name, asked, found)
             return self
         self.precision, self._low = found.precision, found
         return self
+
+    def _tried(self, precision: Low) -> "LowNetwork | str":
+        """Return a converted network, or why it cannot be converted."""
+        from metasearch.encoders.low.any_network import low_precision
+
+        return low_precision(self.embedder, precision)
+
+    def _converted(self, precision: Low) -> "LowNetwork":
+        """Return a converted network of present weights."""
+        from metasearch.encoders.low.any_network import converted
+
+        return converted(self.embedder, precision)
 
     def limit(self, role: Role) -> int:
         """Return the longest input in tokens for a role: the task's, or the model's where that is shorter."""
@@ -384,10 +394,8 @@ class Encoder:
             with torch.autocast(self.device.type, torch.bfloat16):
                 found: Tensor = self.embedder(self.features(texts, role), output)
             return found.float().cpu().numpy()
-        from metasearch.encoders.precision import LowPrecision
-
         if self._low is None or not self._low.is_current:
-            self._low = LowPrecision(self.embedder, cast(Low, self.precision))
+            self._low = self._converted(cast(Low, self.precision))
         rows = self.tokens(texts, role)
         return self._low.vectors(self.columns, rows, output).numpy()
 

@@ -39,6 +39,10 @@ class TextReader(Protocol):
         """Numbers of the tokens that stand for no text."""
 
     @property
+    def has_words(self) -> bool:
+        """Whether the tokenizer knows anything but special tokens."""
+
+    @property
     def fast_tokenizer(self) -> Tokenizer | None:
         """The tokenizer in Rust; None for one in Python."""
 

@@ -11,6 +11,7 @@ from typing import Any
 from metasearch.config import registry, yaml
 from metasearch.config.index import IndexSettings, RankingSettings
 from metasearch.config.run import DEFAULT_ENCODER, Device, EncodingPrecision
+from metasearch.encoders.cpu_rates import fastest
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_reader
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
@@ -189,7 +190,8 @@ def open_searcher(
         encoder: new place of the encoder, if it has moved.
         trust_remote_code: run Python code that comes with the encoder or the cross-encoder.
         rerank: local folder or hub name of a cross-encoder, for `search(..., rerank=100)`.
-        precision: what queries are encoded in; `auto` is float32, and int8 for an index in int8 where this machine can.
+        precision: what queries are encoded in; `auto` is that of the index where this machine is fast in it, else
+            float32.
 
     Raises:
         ConfigError: the address is wrong, the extra of the database is not installed, or this machine cannot compute
@@ -222,16 +224,15 @@ def open_searcher(
 
 
 def _choose_precision(encoder: Encoder, asked: EncodingPrecision, stored: EncodingPrecision, index: str) -> None:
-    """Let queries be encoded as asked.
-
-    By default that is float32, which takes no conversion and is close to bfloat16, or int8 for an index in int8 where
-    this machine can.
-    """
+    """Let queries be encoded as asked, by default as the passages were where this machine is fast in that."""
+    if asked != "auto":
+        encoder.choose_precision(asked)
+        return
+    if stored == "bfloat16" and (encoder.device.type != "cpu" or fastest() != stored):
+        stored = "float32"  # which is close to it
     try:
-        encoder.choose_precision(("int8" if stored == "int8" else "float32") if asked == "auto" else asked)
+        encoder.choose_precision(stored, tried=True)
     except ConfigError as error:
-        if asked != "auto":
-            raise
         log.warning("%s: queries are encoded in float32, its passages were in %s: %s", index, stored, error)
 
 

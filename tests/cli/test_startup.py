@@ -65,7 +65,7 @@ NOT_SEARCHING = (
 
 
 @pytest.mark.slow
-def test_a_search_imports_what_it_needs(tmp_path):
+def test_an_index_and_a_search_import_what_they_need(tmp_path):
     """The second one: the first finds out whether the encoder needs its whole model."""
     (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
     environment = {**os.environ, "METASEARCH_CACHE": str(tmp_path / "cache")}
@@ -83,7 +83,10 @@ def test_a_search_imports_what_it_needs(tmp_path):
         said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
         return [set(line.split()[1:]) for line in said.splitlines() if line.startswith(("LOADED", "PARTS"))]
 
-    run("index", "a.txt", "--encoder", "mini", "--language", "en", "-o", "a.index")
+    options = ("--encoder", "mini", "--language", "en", "--precision", "bfloat16")
+    run("index", "a.txt", *options, "-o", "first.index")
+    indexed, _ = run("index", "a.txt", *options, "-o", "a.index")
+    assert not indexed & set(NOT_SEARCHING)
     loaded, parts = run("search", "a.index", "Where is the key?")
     needed = [each for each in requires("metasearch-encoders") or () if "extra ==" not in each]
     own = {re.split("[<>=;\\[ ]", each)[0].lower().replace("-", "_") for each in needed}

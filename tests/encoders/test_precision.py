@@ -7,10 +7,12 @@ import pytest
 import torch
 from torch import nn
 
+from helpers.backbones import make
 from metasearch.encoders import cpu_rates as rates
 from metasearch.encoders.cpu_rates import cpu_rates
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.precision import Bfloat16Linear, Int8Linear, TokenRounding, round_by_token
+from metasearch.encoders.low.attention import Attention
+from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, round_by_token
 from metasearch.errors import ConfigError
 from metasearch.retrieval.indexes import index_documents, open_searcher
 
@@ -39,7 +41,7 @@ def test_each_token_is_rounded_by_its_own_step():
 def test_an_int8_layer_sums_products_of_integers():
     torch.manual_seed(0)
     layer, inputs = nn.Linear(48, 32), torch.randn(5, 48)
-    found = Int8Linear(layer, TokenRounding(), torch.float32)(inputs)
+    found = Int8Linear(layer, torch.float32, round_by_token)(inputs)
     integers, steps = round_by_token(inputs)
     rows = layer.weight.detach().double().abs().amax(1, keepdim=True) / 127
     weights = (layer.weight.detach().double() / rows).round()
@@ -59,6 +61,21 @@ def test_a_bfloat16_layer_rounds_its_inputs_and_once_its_sums():
     torch.testing.assert_close(found.double(), exact, rtol=2**-8, atol=1e-5)
 
 
+def test_each_text_of_a_row_attends_to_itself_alone_however_long_the_others_are():
+    torch.manual_seed(0)
+    lengths, heads, width = [1, 3, 16, 17, 18, 40], 2, 4
+    joined = torch.randn(sum(lengths) + 5, 3 * heads * width)  # five rows without a text
+    found = Attention(lengths, heads, torch.float32, len(joined))(joined)
+    # (N, 3, heads, d)
+    parts = joined.unflatten(1, (3, heads, width)).split([*lengths, 5])
+    for text, part in list(zip(found.split([*lengths, 5]), parts, strict=True))[:-1]:
+        query, key, value = part.permute(1, 2, 0, 3)
+        expected = torch.softmax(query @ key.mT, -1) @ value
+        torch.testing.assert_close(text, expected.transpose(0, 1).flatten(1))
+    joined[: sum(lengths[:3])] = torch.nan
+    assert torch.equal(Attention(lengths, heads, torch.float32, len(joined))(joined)[20:-5], found[20:-5])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("precision", "least"), [("bfloat16", 0.9995), pytest.param("int8", 0.96, marks=needs_int8)])
 def test_a_vector_never_depends_on_its_batch(precision, least):
@@ -70,6 +87,17 @@ def test_a_vector_never_depends_on_its_batch(precision, least):
     alone = np.concatenate([encoder.encode([text], "candidate") for text in TEXTS])
     assert np.array_equal(alone, together)
     assert np.array_equal(encoder.encode([*TEXTS[3:], "and another text", *TEXTS[:3]], "candidate")[-3:], together[:3])
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlm-roberta", "distilbert", "electra-narrow", "modernbert"])
+def test_transformers_of_all_kinds_are_converted(kind):
+    encoder = make(kind)
+    exact = encoder.encode(TEXTS, "candidate")
+    together = encoder.choose_precision("bfloat16").encode(TEXTS, "candidate")
+    assert encoder.precision == "bfloat16"
+    assert 0.999 < (together * exact).sum(1).min() < 1 - 1e-7
+    for text, expected in zip(TEXTS, together, strict=True):
+        assert np.array_equal(encoder.encode([text], "candidate")[0], expected)
 
 
 @pytest.mark.parametrize("precision", LOW)
@@ -88,7 +116,7 @@ def test_changed_weights_change_vectors(precision):
 
 def test_what_cannot_be_converted_stays_in_float32_and_a_line_says_so(caplog, monkeypatch):
     encoder = load_encoder("tiny", device="cpu")
-    monkeypatch.setattr("metasearch.encoders.precision.CLOSE", 1.1)  # no cosine is so high
+    monkeypatch.setattr("metasearch.encoders.low.base.CLOSE", 1.1)  # no cosine is so high
     assert encoder.choose_precision("bfloat16").precision == "float32"
     assert "tiny: encodes in float32, not bfloat16" in caplog.text
     assert load_encoder("tiny", device="cpu", precision="auto").precision == "float32"  # which is fast anyway
@@ -132,7 +160,7 @@ def test_an_index_keeps_its_precision_and_refuses_another(tmp_path, monkeypatch)
     (folder / "b.txt").write_text("Ask the neighbours.", encoding="utf-8")
     assert index_documents([folder], index, device="cpu").precision == "int8"
     with monkeypatch.context() as patch:  # nothing is converted where nothing is encoded
-        patch.delattr("metasearch.encoders.precision.LowPrecision")
+        patch.delattr("metasearch.encoders.low.bert.LowBert")
         assert index_documents([folder], index, asked={"precision": "auto"}, device="cpu").encoded == 0
     for other in ("float32", "bfloat16"):
         with pytest.raises(ConfigError, match=f'it was made with precision "int8", not "{other}"'):
@@ -143,3 +171,11 @@ def test_an_index_keeps_its_precision_and_refuses_another(tmp_path, monkeypatch)
     assert exact.encoder.precision == "float32"
     near = [each.search(["Where is the key?"])[0][0].score for each in (searcher, exact)]
     assert near[0] == pytest.approx(near[1], abs=0.02)
+
+
+@pytest.mark.parametrize("fast", ["bfloat16", "float32"])
+def test_queries_are_in_bfloat16_as_the_passages_are_where_this_machine_is_fast_in_it(tmp_path, monkeypatch, fast):
+    (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
+    index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", {"precision": "bfloat16"}, device="cpu")
+    monkeypatch.setattr("metasearch.retrieval.indexes.fastest", lambda: fast)
+    assert open_searcher(tmp_path / "index", "cpu").encoder.precision == fast

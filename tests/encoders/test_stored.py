@@ -97,6 +97,21 @@ def test_a_saved_encoder_has_the_same_bits(tmp_path, kind):
     assert_same(load_reader(folder), whole)  # and is remembered
 
 
+@pytest.mark.parametrize("kind", ["float32", "int8", "compressed", "neutral"])
+def test_in_bfloat16_it_has_the_bits_of_the_whole_model_in_bfloat16(tmp_path, kind):
+    folder = str(saved(tmp_path / "model", kind))
+    exact = load_reader(folder).encode(TEXTS, "text")
+    both = [load(folder).choose_precision("bfloat16", tried=True) for load in (load_reader, open_checkpoint)]
+    for output in ("sentence", "pooled"):
+        stored, whole = (each.encode(TEXTS, "text", output) for each in both)
+        assert np.array_equal(stored, whole)
+    assert not both[0].materialised
+    found = both[0].encode(TEXTS, "text")
+    assert 0.999 < (found * exact).sum(1).min() < 1 - 1e-7
+    both[0].materialise()
+    assert np.array_equal(both[0].encode(TEXTS, "text"), found)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mini", "mini-e5", "minilm", "e5-lite", "e5"])
 def test_a_built_in_encoder_has_the_same_bits(name, monkeypatch):

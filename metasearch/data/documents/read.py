@@ -9,7 +9,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from itertools import tee
 from pathlib import Path
@@ -242,6 +242,7 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         log.warning("%s", line)
 
 
+@lru_cache(4096)
 def is_page(file: str) -> bool:
     """Return whether a file is one page, by its name."""
     return SUFFIXES.get(suffix_of(Path(file))) in _PAGES

@@ -3,21 +3,28 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
 from torch import nn
 
+from metasearch.config.index import Low
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.features import Output, TextReader
 from metasearch.encoders.lengths import complete
+from metasearch.encoders.low.base import PROBED, doubt
+from metasearch.encoders.probe import probe_rows
 from metasearch.encoders.prompts import Prompted
 from metasearch.encoders.stored.facts import Facts
 from metasearch.encoders.stored.input import StoredInput
 from metasearch.encoders.stored.network import StoredNetwork
 from metasearch.encoders.stored.weights import StoredWeights
 from metasearch.errors import EncoderError, first_line
+
+if TYPE_CHECKING:
+    from metasearch.encoders.low.base import LowNetwork
 
 WEIGHTS = "model.safetensors"
 
@@ -84,7 +91,7 @@ class StoredEncoder(Encoder):
         if whole.fingerprint != self.facts.fingerprint:
             raise EncoderError(f"{self.name}: its files were changed while it was in use; start again")
         self.model, self.embedder = whole.model, whole.embedder
-        self._reader = self._network = None
+        self._reader = self._network = self._low = None
 
     @property
     def reader(self) -> TextReader:
@@ -120,6 +127,24 @@ class StoredEncoder(Encoder):
         """Return an output's width."""
         stored = output in ("sentence", "pooled") and not self.materialised
         return self.facts.dimension if stored else super().dimension(output)
+
+    def _tried(self, precision: Low) -> "LowNetwork | str":
+        """Return a converted network, or why it cannot be converted; without the whole model if it is not open."""
+        if self._network is None or self._reader is None:
+            return super()._tried(precision)
+        columns, rows = probe_rows(self._reader, PROBED)
+        with torch.no_grad():
+            expected = self._network(self._reader.padded(columns, rows), "pooled")
+        network = self._converted(precision)
+        return doubt(network, columns, rows, expected) or network
+
+    def _converted(self, precision: Low) -> "LowNetwork":
+        """Return a converted network; without the whole model if it is not open."""
+        if self._network is None:
+            return super()._converted(precision)
+        from metasearch.encoders.low.bert import LowBert
+
+        return LowBert(self._network, precision)
 
     def to(self, device: str | torch.device) -> "StoredEncoder":
         """Move the weights; on another device than a CPU the whole model runs."""

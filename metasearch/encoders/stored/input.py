@@ -25,6 +25,7 @@ class StoredInput:
         self.fast_tokenizer.no_truncation()
         self.fast_tokenizer.no_padding()
         self.special_ids = facts.special
+        self.has_words = True  # else it would not have been opened in whole
         self.longest = facts.longest
         self._facts = facts
 

@@ -3,7 +3,8 @@
 Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions, H heads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,17 +12,26 @@ from torch.nn import functional as F
 
 from metasearch.encoders.features import Features, Output
 from metasearch.encoders.stored.facts import NetworkFacts
-from metasearch.encoders.stored.weights import StoredWeights
 from metasearch.errors import EncoderError
 
 MEAN, CLS, NORMALIZE = "mean", "cls", "normalize"
 """Modules after a BERT; others are the folders of linear maps."""
 
 
+class Weights(Protocol):
+    """Weights by the names that they have in a file."""
+
+    def whole(self, name: str) -> Tensor:
+        """Return a weight in float32."""
+
+    def table(self, name: str) -> nn.Module:
+        """Return the matrix with a row for each word."""
+
+
 class StoredNetwork(nn.Module):
     """Features in, unit vectors out; only the embedding matrix stays in its file."""
 
-    def __init__(self, facts: NetworkFacts, weights: StoredWeights, maps: Callable[[str], StoredWeights]) -> None:
+    def __init__(self, facts: NetworkFacts, weights: Weights, maps: Callable[[str], Weights]) -> None:
         super().__init__()
         own = _Named(weights, f"{facts.prefix}embeddings.", facts.epsilon)
         self.words: nn.Module = weights.table(facts.table)
@@ -31,38 +41,44 @@ class StoredNetwork(nn.Module):
         self.types = own.table("token_type_embeddings")
         self.norm = own.norm("LayerNorm")
         named = (_Named(weights, f"{facts.prefix}encoder.layer.{i}.", facts.epsilon) for i in range(facts.layers))
-        self.layers = nn.ModuleList([_Layer(each, facts.heads) for each in named])
+        self.layers = nn.ModuleList([Layer(each, facts.heads) for each in named])
         self.after = facts.after
         self.maps = nn.ModuleList(
             [_Named(maps(name), "", 0).linear("linear") for name in facts.after if name not in (MEAN, CLS, NORMALIZE)]
         )
-        self._repeats = facts.repeats
+        self.heads, self.repeats = facts.heads, facts.repeats
         self.requires_grad_(False).eval()
 
     def forward(self, features: Features, output: Output = "sentence") -> Tensor:
         """Return unit vectors `(B, D)`, or the same before they are normalised."""
         mask = features["attention_mask"]
-        found: Tensor = _pooled(self._states(features), mask, self.after[0])
-        after, maps = list(self.after[1:]), iter(self.maps)
+        return self.finished(_pooled(self._states(features), mask, self.after[0]), output, self.maps)
+
+    def finished(self, pooled: Tensor, output: Output, maps: Iterable[nn.Module]) -> Tensor:
+        """Return what the modules after the pooling make of vectors `(B, D)`; `maps` are its linear maps."""
+        after, left = list(self.after[1:]), iter(maps)
         while output == "pooled" and after and after[-1] == NORMALIZE:
             after.pop()
         for name in after:
-            found = F.normalize(found, p=2, dim=-1) if name == NORMALIZE else next(maps)(found)
-        return found
+            pooled = F.normalize(pooled, p=2, dim=-1) if name == NORMALIZE else next(left)(pooled)
+        return pooled
+
+    def embedded(self, words: nn.Module, ids: Tensor, types: Tensor | None, places: Tensor) -> Tensor:
+        """Return what the first layer reads, `(…, D)`, for token ids, their types and positions; `words` is a table."""
+        longest = self.positions.num_embeddings
+        if places.shape[-1] > longest and (length := int(places.max()) + 1) > longest:
+            raise EncoderError(f"'bert' cannot read a text of {length} tokens: it has {longest} positions")
+        found: Tensor = words(ids) + self.types(torch.zeros_like(ids) if types is None else types)
+        return cast(Tensor, self.norm(found + self.positions(places)))
 
     def _states(self, features: Features) -> Tensor:
         """Return the vectors of tokens, `(B, T, D)`."""
         ids, mask = features["input_ids"], features["attention_mask"]
-        longest = self.positions.num_embeddings
-        if ids.shape[1] > longest:
-            raise EncoderError(f"'bert' cannot read a text of {ids.shape[1]} tokens: it has {longest} positions")
-        types = features.get("token_type_ids")
         places = torch.arange(ids.shape[1], device=ids.device)[None]
-        found: Tensor = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types)
-        found = self.norm(found + self.positions(places))
+        found = self.embedded(self.words, ids, features.get("token_type_ids"), places)
         # Without padding another kernel computes attention, as in transformers.
         seen = None if mask.all() else mask.bool()[:, None, None, :].expand(-1, 1, ids.shape[1], -1)
-        for _ in range(self._repeats):
+        for _ in range(self.repeats):
             for layer in self.layers:
                 found = layer(found, seen)
         return found
@@ -71,7 +87,7 @@ class StoredNetwork(nn.Module):
 class _Named:
     """Makes modules out of weights whose names begin alike."""
 
-    def __init__(self, weights: StoredWeights, prefix: str, epsilon: float) -> None:
+    def __init__(self, weights: Weights, prefix: str, epsilon: float) -> None:
         self.weights, self.prefix, self._epsilon = weights, prefix, epsilon
 
     def _weight(self, name: str, which: str = "weight") -> nn.Parameter:
@@ -99,18 +115,20 @@ class _Named:
         return nn.Embedding(rows, columns, _weight=weight)
 
 
-class _Layer(nn.Module):
+class Layer(nn.Module):
+    """A layer of a BERT."""
+
     def __init__(self, named: _Named, heads: int) -> None:
         super().__init__()
         self.query, self.key, self.value = (named.linear(f"attention.self.{n}") for n in ("query", "key", "value"))
         self.out, self.out_norm = named.linear("attention.output.dense"), named.norm("attention.output.LayerNorm")
         self.wide, self.narrow = named.linear("intermediate.dense"), named.linear("output.dense")
         self.norm = named.norm("output.LayerNorm")
-        self._heads = heads
+        self.heads = heads
 
     def forward(self, states: Tensor, seen: Tensor | None) -> Tensor:
         """Return states `(B, T, D)`; `seen` `(B, 1, T, T)` says which tokens each token may attend to."""
-        shape = (*states.shape[:-1], self._heads, -1)
+        shape = (*states.shape[:-1], self.heads, -1)
         query, key, value = (each(states).view(shape).transpose(1, 2) for each in (self.query, self.key, self.value))
         attended = F.scaled_dot_product_attention(query, key, value, attn_mask=seen, scale=query.shape[-1] ** -0.5)
         states = self.out_norm(self.out(attended.transpose(1, 2).reshape(states.shape)) + states)

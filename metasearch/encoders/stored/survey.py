@@ -8,24 +8,20 @@ whole model.
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import numpy as np
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
-from torch import nn
+from sentence_transformers.sentence_transformer.modules import Transformer
 from transformers import PreTrainedTokenizerFast
-from transformers.models.bert.modeling_bert import BertModel
 
 from metasearch.config.roles import Role
-from metasearch.encoders.compressed import CompressedModel, FactorisedEmbedding, layers_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.features import TextReader
 from metasearch.encoders.inputs import TransformerInput
 from metasearch.encoders.stored.encoder import WEIGHTS, StoredEncoder
 from metasearch.encoders.stored.facts import Facts, InputFacts, NetworkFacts
-from metasearch.encoders.stored.network import CLS, MEAN, NORMALIZE
+from metasearch.encoders.stored.plain import modules_after, network_facts
 from metasearch.errors import EncoderError
 
 _TEXTS = (
@@ -54,7 +50,7 @@ def survey(
     place = _places(folder)
     if not isinstance(read, TransformerInput) or place is None or not _plain_input(read, folder / place[0]):
         return None
-    network, after = _network(read), _after(model, place)
+    network, after = network_facts(read), modules_after(model, place)
     if network is None or after is None:
         return None
     facts = Facts(
@@ -96,50 +92,6 @@ def _plain_input(read: TransformerInput, folder: Path) -> bool:
         and (folder / "tokenizer.json").is_file()
         and (folder / WEIGHTS).is_file()
     )
-
-
-def _network(read: TransformerInput) -> dict[str, Any] | None:
-    """Return the facts of a BERT; None for another network."""
-    outer, bert = read.module.auto_model, read.backbone
-    config = bert.config
-    if (
-        type(bert) is not BertModel
-        or type(outer) not in (BertModel, CompressedModel)
-        or config.is_decoder
-        or config.hidden_act != "gelu"
-        or config._attn_implementation != "sdpa"
-        or getattr(config, "position_embedding_type", "absolute") != "absolute"
-    ):
-        return None
-    repeats = getattr(outer.config, "repeats", None) or 1
-    return {
-        "prefix": "" if outer is bert else "backbone.",
-        "layers": len(layers_of(bert)),
-        "repeats": repeats,
-        "heads": config.num_attention_heads,
-        "epsilon": config.layer_norm_eps,
-        "factorised": isinstance(bert.get_input_embeddings(), FactorisedEmbedding),
-    }
-
-
-def _after(model: SentenceTransformer, places: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the modules after the transformer; None where one of them is not supported."""
-    found = []
-    for i, module in enumerate(list(model)[1:], 1):
-        if i == 1 and type(module) is Pooling and module.pooling_mode in (MEAN, CLS) and module.include_prompt:
-            found.append(str(module.pooling_mode))
-        elif i > 1 and type(module) is Normalize:
-            found.append(NORMALIZE)
-        elif i > 1 and type(module) is Dense and i < len(places) and _is_linear(module):
-            found.append(places[i])
-        else:
-            return None
-    return tuple(found) or None
-
-
-def _is_linear(module: Any) -> bool:
-    plain = isinstance(module.activation_function, nn.Identity) and not module.use_residual
-    return plain and module.linear.bias is not None
 
 
 def _input(read: TransformerInput) -> InputFacts:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -259,7 +259,9 @@ def require_field(condition: Condition, known: Collection[str]) -> None:
 
 def keys_by_language(passages: Sequence[Passage], languages: Sequence[str]) -> Keys:
     """Return the keys of passages if they were in each of some languages, `(n · languages, 16)`, passage by passage."""
-    return passage_keys([replace(each, language=tag) for each in passages for tag in languages])
+    begins = [_key_begin(tag) for tag in languages]
+    ends = [_key_end(each) for each in passages]
+    return _keys(begin + end for end in ends for begin in begins)
 
 
 def key_words(keys: Keys) -> NDArray[np.bytes_]:
@@ -286,10 +288,18 @@ def passage_keys(passages: Sequence[Passage]) -> Keys:
 
     Two passages with the same key have the same vector, so that one of them is encoded.
     """
+    return _keys(_key_begin(each.language) + _key_end(each) for each in passages)
+
+
+def _key_begin(language: str) -> bytes:
     # With their lengths, so that no text can pass for a language and another text.
-    texts = (
-        f"{len(each.language)}:{each.language}{len(each.text)}:{each.text}{fields_to_json(each.fields)}"
-        for each in passages
-    )
-    found = b"".join(hashlib.sha256(text.encode()).digest()[:KEY_BYTES] for text in texts)
+    return f"{len(language)}:{language}".encode()
+
+
+def _key_end(passage: Passage) -> bytes:
+    return f"{len(passage.text)}:{passage.text}{fields_to_json(passage.fields)}".encode()
+
+
+def _keys(contents: Iterable[bytes]) -> Keys:
+    found = b"".join(hashlib.sha256(content).digest()[:KEY_BYTES] for content in contents)
     return np.frombuffer(found, np.uint8).reshape(-1, KEY_BYTES)

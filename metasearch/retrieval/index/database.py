@@ -10,7 +10,7 @@ import os
 import sqlite3
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
@@ -119,6 +119,19 @@ class Database:
             if values is not None:
                 return values
         raise self.damaged(what)
+
+    def rows_at(self, table: str, numbers: Sequence[int], what: str) -> list[list[bytes]]:
+        """Return the values of rows by their numbers; `RunFolderError` says that `what` is damaged."""
+        found = dict[int, list[bytes]]()
+        for start in range(0, len(numbers), _FETCHED):
+            some = tuple(numbers[start : start + _FETCHED])
+            for number, values in self.rows(table, f"WHERE rowid IN ({', '.join('?' * len(some))})", some):
+                if values is not None:
+                    found[number] = values
+        lacking = next((number for number in numbers if number not in found), None)
+        if lacking is not None:
+            raise self.damaged(f"{what} {lacking}")
+        return [found[number] for number in numbers]
 
     def write(self, table: str, rows: Iterable[tuple[int, list[str | bytes]]]) -> None:
         """Write or replace rows of number and values."""

@@ -345,14 +345,13 @@ class LocalStore(Store):
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
         """Return the passages of rows at their first places, and how many places each has."""
         own, found = self._contents, []
-        for row in rows:
-            place = int(own.first[row])
-            number = int(own.ids[place])
-            at = int(np.searchsorted(own.ends, place, side="right"))
+        places = own.first[np.asarray(rows, np.int64)]
+        files = np.searchsorted(own.ends, places, side="right").tolist()
+        read = self._database.rows_at("passage", own.ids[places].tolist(), "passage")
+        for row, place, at, (tag, text, fields) in zip(rows, places.tolist(), files, read, strict=True):
             file, headings = own.files[at], self._headings(at)
             before = bisect_right(headings, place - (int(own.ends[at - 1]) if at else 0), key=lambda each: int(each[0]))
             _, heading, anchor = headings[before - 1] if before else (0, "", "")
-            tag, text, fields = self._database.row("passage", number, f"passage {number}")
             line, language = int(own.lines[place]), normalise_tag(tag.decode())
             further = json.loads(fields or "{}")
             passage = Passage(text.decode(), file.path, line, language, further, heading, anchor)

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from metasearch.encoders.checks import TOLERANCE, distance, probe_rows
+from metasearch.encoders.checks import TOLERANCE, distance
 from metasearch.encoders.encoder import Embedder, Encoder
 from metasearch.encoders.features import stock
 from metasearch.encoders.inputs import InputModule
 from metasearch.encoders.lengths import UNLIMITED
+from metasearch.encoders.probe import probe_rows
 from metasearch.errors import first_line
 from metasearch.training.packing.attention import ATTENTION
 from metasearch.training.packing.layout import PackingPlan, on_device, packed, renumber

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from helpers.serving import counted, eventually, running
+from metasearch.encoders.load import load_encoder
+from metasearch.retrieval.search.searcher import Searcher
 
 
 class HeldOut:
@@ -50,6 +52,21 @@ def test_more_than_may_wait_get_429_and_come_again_later(held):
         assert embed(server, "c")[0] == 200
     assert (status, headers["retry-after"]) == (429, "1")
     assert b"--max-waiting" in body
+
+
+def test_clients_at_once_get_the_bits_that_each_gets_alone_in_low_precision(searcher):
+    texts = ["bees", "Where do keepers live?", "Wer tanzt auf der Wabe?", "bees " * 40]
+    own = Searcher(searcher.store, load_encoder("mini", device="cpu").choose_precision("bfloat16", tried=True))
+
+    def ask(server, text):
+        return [server.post("/v1/embeddings", {"input": text}), server.post("/search", {"query": text})]
+
+    with running(own, batch_wait=20) as server, ThreadPoolExecutor(8) as clients:
+        alone = [ask(server, text) for text in texts]
+        assert {status for answers in alone for status, _ in answers} == {200}
+        counts = list(clients.map(ask, [server] * 24, texts * 6))
+        assert counted(server, "metasearch_batch_texts_count") < 2 * (4 + 24)  # some shared a batch
+    assert counts == alone * 6
 
 
 def test_an_answer_that_takes_too_long_is_not_waited_for(held):

@@ -1,0 +1,146 @@
+"""Any transformer of transformers in bfloat16 or int8: a copy whose linear layers are converted.
+
+Notation used for tensor shapes: B texts in a batch, N tokens of all texts, D dimensions, d dimensions of a head.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from transformers import AttentionInterface
+
+from metasearch.config.index import Low
+from metasearch.encoders.features import Output
+from metasearch.encoders.inputs import TransformerInput, input_of
+from metasearch.encoders.low.attention import attend_in_parts
+from metasearch.encoders.low.base import PROBED, LowNetwork, doubt
+from metasearch.encoders.low.bert import LowBert
+from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, RowLinear, TokenRounding, inner_type
+from metasearch.encoders.packed import packed
+from metasearch.encoders.probe import probe_rows
+from metasearch.encoders.stored.plain import plain_network
+from metasearch.errors import first_line
+
+ATTENTION = "metasearch-inference"
+"""Name of the attention for texts in one row; never set in a model that is saved."""
+_WIDENING = ("embeddings_project", "embedding_hidden_mapping_in")
+"""Layers of ELECTRA and ALBERT that give the first residual sum, which is float32."""
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    spans: Sequence[tuple[int, int]] = (),
+    sliding_window: int | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Attend within each text of a row; an attention function for transformers, without gradients and dropout.
+
+    Query, key and value are `(1, heads, N, d)`, `spans` runs of equally long texts as (how many, how long). Returns
+    `(1, N, heads, d)`. Scores and weights of bfloat16 inputs are bfloat16, the softmax between them is float32.
+    """
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    ends = np.cumsum([0, *(count * length for count, length in spans)]).tolist()
+    outputs = []
+    for (start, end), (count, length) in zip(pairwise(ends), spans, strict=True):
+        # (heads, count · length, d) → (count, heads, length, d) → (count · heads, length, d)
+        q, k, v = (
+            torch.unflatten(each[0, :, start:end], 1, (count, length)).transpose(0, 1).flatten(0, 1)
+            for each in (query * scale, key, value)
+        )
+        masks = None
+        if sliding_window is not None and length > sliding_window:
+            places = torch.arange(length)
+            outside = (places[:, None] - places).abs() >= sliding_window
+            masks = torch.where(outside, -torch.inf, 0.0).to(value.dtype).expand(len(q), -1, -1)
+        found = attend_in_parts(q, k, v, masks, torch.empty_like(q))
+        # (count, heads, length, d) → (count · length, heads, d)
+        outputs.append(torch.unflatten(found, 0, (count, -1)).transpose(1, 2).flatten(0, 1))
+    return torch.cat(outputs)[None], None
+
+
+AttentionInterface.register(ATTENTION, attend)
+
+
+class LowCopy(LowNetwork):
+    """A copy of an encoder's network whose linear layers are converted; all other weights are shared.
+
+    Args:
+        embedder: the network, whose first module must hold a transformer.
+        precision: `bfloat16` or `int8`.
+    """
+
+    def __init__(self, embedder: Any, precision: Low) -> None:
+        super().__init__(precision, embedder.parameters())
+        model = embedder.model
+        shared = [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
+        memo = {id(part): part for part in (*self._weights, *shared)}
+        self._module = copy.deepcopy(embedder, memo).eval()
+        self._rounding = TokenRounding()
+        read = input_of(self._module.model)
+        assert isinstance(read, TransformerInput)
+        self._first, self._padding = read.first_position, read.padding
+        self._replace(read.backbone, self._converted)
+        for module in list(self._module.model)[1:]:
+            self._replace(module, RowLinear)
+        read.attend_with(ATTENTION)
+
+    def _converted(self, layer: nn.Linear) -> nn.Module:
+        if self.precision == "int8":
+            return Int8Linear(layer, inner_type(), self._rounding)
+        return Bfloat16Linear(layer)
+
+    def _replace(self, parent: nn.Module, other: Callable[[nn.Linear], nn.Module]) -> None:
+        for name, child in parent.named_children():
+            if type(child) is nn.Linear:
+                made = other(child)
+                if name in _WIDENING:
+                    made.register_forward_hook(lambda module, inputs, output: output.float())
+                setattr(parent, name, made)
+            elif name == "embeddings":
+                # A factorised table: all layers read what it gives, and it takes no time.
+                self._replace(child, Bfloat16Linear)
+            else:
+                self._replace(child, other)
+
+    def vectors(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]], output: Output) -> Tensor:
+        """Return vectors as `LowNetwork.vectors`."""
+        order = sorted(range(len(rows)), key=lambda i: rows[i].shape[1])
+        features = packed([rows[i] for i in order], columns, self._first, self._padding)
+        with torch.no_grad():
+            found: Tensor = self._module(features, output).float()
+        self._rounding.forget()
+        return found[torch.tensor(order).argsort()]
+
+
+def converted(embedder: Any, precision: Low) -> LowNetwork:
+    """Return an encoder's network with its linear layers converted: a BERT as `LowBert`, others as a copy."""
+    plain = plain_network(embedder.model)
+    if plain is not None:
+        return LowBert(plain, precision, embedder.parameters())
+    return LowCopy(embedder, precision)
+
+
+def low_precision(embedder: Any, precision: Low) -> LowNetwork | str:
+    """Return a converted network, or why it cannot be converted, as a probe of two texts finds."""
+    read = input_of(embedder.model)
+    if not isinstance(read, TransformerInput):
+        return "a static encoder has no linear layers"
+    try:
+        network = converted(embedder, precision)
+        columns, rows = probe_rows(read, max(PROBED, read.window + 8))
+        with torch.no_grad():
+            expected = embedder(read.padded(columns, rows), "pooled")
+        return doubt(network, columns, rows, expected) or network
+    except Exception as error:  # whatever a network raises that expects another layout or type
+        return f"'{read.kind}' cannot read texts in one row: {first_line(error)}"

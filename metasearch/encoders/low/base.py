@@ -1,0 +1,57 @@
+"""What converted networks share, and the probe before one is used."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from metasearch.config.index import Low
+from metasearch.encoders.features import Output
+
+CLOSE = 0.95
+"""Cosine that vectors of a probe must have with those in float32.
+
+In int8, e5 has 0.998, and mini-e5, whose projection takes out what all vectors share, 0.98.
+"""
+PROBED = 24
+"""Tokens of the longer text of a probe."""
+
+
+class LowNetwork(ABC):
+    """A network whose linear layers are converted.
+
+    Args:
+        precision: what they are converted to.
+        weights: the weights that they are made of, which may be trained.
+    """
+
+    def __init__(self, precision: Low, weights: Iterable[Tensor]) -> None:
+        self.precision: Low = precision
+        self._weights = [*weights]
+        self._versions = self._now()
+
+    def _now(self) -> list[tuple[int, int]]:
+        return [(weight.data_ptr(), weight._version) for weight in self._weights]
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no weight was changed since; steps of an optimizer change them."""
+        return self._now() == self._versions
+
+    @abstractmethod
+    def vectors(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]], output: Output) -> Tensor:
+        """Return output `sentence` or `pooled` `(B, D)` in float32 for tokens `(columns, length)`."""
+
+
+def doubt(network: LowNetwork, columns: Sequence[str], rows: Sequence[NDArray[np.int32]], expected: Tensor) -> str:
+    """Return why a network is not used, where vectors of texts differ from those `(B, D)` in float32, else nothing."""
+    found = network.vectors(columns, rows, "pooled")
+    alone = torch.cat([network.vectors(columns, [row], "pooled") for row in rows])
+    if not torch.allclose(found, alone, rtol=1e-2, atol=1e-2 * float(alone.abs().mean())):
+        return "texts in one row change each other's vectors"
+    cosine = float(F.cosine_similarity(found, expected).min())
+    return "" if cosine >= CLOSE else f"vectors of a probe have a cosine of {cosine:.3f} to those in float32"
