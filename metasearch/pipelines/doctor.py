@@ -19,6 +19,7 @@ from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.projection import MAP, MAP_PAGES
 from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums, require_unchanged
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
@@ -143,7 +144,8 @@ def _index(folder: Path) -> Iterator[Finding]:
     found = f"{store.places:,} passages of {len(store.files):,} documents, all sound; encoder '{store.kind.encoder}'"
     yield Finding("files", found)
     ranked = " ".join(RankingSettings(**store.ranking).options) or "as by default"
-    adapted = f"; adapter '{store.adapter.name}'" if store.adapter else ""
+    translated = f"; translations of {int(store.arrays[MAP_PAGES][0])} pages" if MAP in store.arrays else ""
+    adapted = f"{translated}; adapter '{store.adapter.name}'" if store.adapter else translated
     places = f"paths below {store.root}" if store.root else "paths as they were named"
     yield Finding("search", f"{ranked}{adapted}; {places}")
     for tag, reason in store.unknown.items():

@@ -10,6 +10,7 @@ from metasearch.data.documents.languages import translations
 from metasearch.encoders.translations import LEAST, around_mean, second_moment, translation_map
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.indexes import index_documents, open_searcher
+from tests.helpers.commands import metasearch
 
 D = 6
 RNG = np.random.default_rng(0)
@@ -66,6 +67,7 @@ def help_pages(tmp_path_factory):
 def test_queries_go_through_the_map_and_documents_do_not(help_pages):
     pages, folder = help_pages
     store = index([pages], folder / "i")
+    assert "; translations of 20 pages; paths below" in metasearch("doctor", folder / "i").stdout
     rows = {}
     for i, (passage, _) in enumerate(store.passages(range(len(store)))):
         language, name = Path(passage.file).parts[-2:]
