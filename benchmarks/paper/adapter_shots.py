@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 import metasearch as ms
-from benchmarks.common.rows import RESULTS, Row, read_rows
+from benchmarks.common.rows import RESULTS, Row
 from benchmarks.pages.adapt import precisions
 from benchmarks.pages.pool import read_queries
 from benchmarks.paper.adapter_cells import OUTER, recipe_of, search
@@ -101,16 +101,16 @@ class Part:
         """Return the adapter of `metasearch adapt` for labelled questions, behind another adapter if there is one."""
         if not questions:
             nothing = np.zeros_like(self.documents[:0])
-            first = metric_adapter(np.zeros_like(self.documents[0]), self.translations, nothing)
-            return first if before is None else np.asarray(first @ before)
+            first: Array = metric_adapter(np.zeros_like(self.documents[0]), self.translations, nothing)
+            return first if before is None else first @ before
         queries = self.queries(questions)
         queries = queries if before is None else adapted(queries, before)
         place = {each.id: i for i, each in enumerate(self.data.candidates)}
         rows = [[place[c.id] for own in self.data.answers[q.id].values() for c in own] for q in questions]
         answers = np.concatenate([self.documents[own] - query for own, query in zip(rows, queries, strict=True)])
         offset = self.documents.mean(0) - queries.mean(0)
-        found = metric_adapter(offset, self.translations, answers, len(questions))
-        return found if before is None else np.asarray(found @ before)
+        found: Array = metric_adapter(offset, self.translations, answers, len(questions))
+        return found if before is None else found @ before
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,8 @@ class Task:
     def score(self, matrix: Array) -> Array:
         """Return mAP@20 of the other questions with an adapter, without and with balanced scores, `(2,)`."""
         queries, right = self._scored
-        return precisions(adapted(queries, matrix) @ self.part.documents.T, self.part.languages, right).mean(1)
+        scores = adapted(queries, matrix) @ self.part.documents.T
+        return np.asarray(precisions(scores, self.part.languages, right).mean(1))
 
 
 def tasks(part: Part, draws: int, languages: Sequence[str], counts: Iterable[int]) -> list[Task]:
@@ -370,6 +371,6 @@ def _run_start(facts: Row, fold: Fold, seeds: int, kept: Any) -> None:
     rates, point = chosen_rates(best), {name: best[name] for name in ("outer", "inner")}
     for seed in range(1 if start == "identity" else seeds):
         cell = {**facts, **point, "seed": seed}
-        make = partial(test_scores, fold, start, *point.values(), seed, rates)
-        shown = {str(k): rate for k, rate in rates.items()}
-        kept.row(key_of(cell), lambda c=cell, m=make: {**c, "rates": shown, "scores": m()})
+        make = partial(test_scores, fold, start, point["outer"], point["inner"], seed, rates)
+        shown = {"rates": {str(k): rate for k, rate in rates.items()}}
+        kept.row(key_of(cell), lambda c=cell, m=make, r=shown: {**c, **r, "scores": m()})

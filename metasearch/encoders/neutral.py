@@ -16,6 +16,7 @@ Notation used for tensor shapes: n texts of a language, L languages, D dimension
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -43,12 +44,12 @@ class Projection:
     directions: Vectors
     languages: tuple[str, ...]
 
-    @property
+    @cached_property
     def weight(self) -> Vectors:
         """I − Vᵀ V, `(D, D)`."""
         return np.eye(len(self.centre)) - self.directions.T @ self.directions
 
-    @property
+    @cached_property
     def bias(self) -> Vectors:
         """−(I − Vᵀ V) g, `(D,)`."""
         return -self.weight @ self.centre
