@@ -3,8 +3,8 @@
 A task is the questions in one language of a site, or of the articles of a test fold of LAReQA. Labels are answers in
 all languages. A start is an adapter that was trained on other sites (or articles) and on few languages, with its rates:
 by fine-tuning, MAML, Meta-SGD or Reptile. Each is adapted by `INNER_STEPS` of gradient descent. The identity is, too,
-and `closed form` is the adapter of `metasearch adapt` for the same labels. Outer, inner and test rates are chosen on
-pages or articles that are neither trained on nor tested (dev), of the languages that are trained on.
+and `closed form` is the adapter of `metasearch adapt` for the same labels. All rates are chosen on a site or articles
+of the languages that are trained on, with a start that did not see them (dev). That of test has seen them, too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,8 +54,8 @@ PAGES, CHARACTERS = 200, 400
 SHOTS = (0, 1, 4, 8, 16, 32)
 CHOSEN = {1: 4, 4: 4, 8: 16, 16: 16, 32: 16}
 """Shots on test → shots on dev that chose the rate."""
-DRAWS, DEV_DRAWS, INNER_STEPS = 4, 1, 5
-TEST = (0.004, 0.02, 0.1, 0.5, 2.5)
+DRAWS, DEV_DRAWS, INNER_STEPS = 2, 2, 5
+TEST = (0.0002, 0.001, 0.005, 0.02, 0.1, 0.5)
 """Rates of an adaptation; for Meta-SGD, multiples of its learned rates by their size before training."""
 STARTS = ("identity", "fine-tune", "maml", "meta-sgd", "reptile")
 CLOSED, AFTER, OTHERS = "closed form", "closed form after fine-tune", "closed form of training sites"
@@ -86,10 +86,6 @@ class Part:
     def queries(self, questions: Sequence[Question]) -> Array:
         """Return vectors of questions, `(n, D)`."""
         return self.encoder.encode([each.text for each in questions], "question")
-
-    def select(self, groups: Sequence[str]) -> "Part":
-        """Return the part of some articles or pages."""
-        return replace(self, data=self.data.select(groups))
 
     @cached_property
     def translations(self) -> Array:
@@ -180,8 +176,11 @@ class Fold:
             task for part in self.test for task in tasks(part, DRAWS, sorted(part.data.questions_by_language), SHOTS)
         ]
 
-    def learn(self, start: str, outer: float | None, inner: float | None, seed: int) -> tuple[EpisodeLearner, Recipe]:
-        """Return a learner whose encoder has a new adapter, trained on the parts in turn."""
+    def learn(
+        self, start: str, outer: float | None, inner: float | None, seed: int, dev: bool
+    ) -> tuple[EpisodeLearner, Recipe]:
+        """Return a learner whose encoder has a new adapter, trained on parts in turn; with `dev` on those of it, too."""
+        parts = [*self.train, *(self.dev if dev else ())]
         name = "maml" if start == "identity" else start
         recipe = recipe_of(name, outer or OUTER[0], inner, 0, *SETS)
         width = self.base.dimension()
@@ -189,7 +188,7 @@ class Fold:
         learner = ms.make_learner(recipe, encoder)
         assert isinstance(learner, EpisodeLearner)
         if start != "identity":
-            source = ("meta-train", recipe.budget.meta_train, Turns(self.train, self.seen, recipe, seed))
+            source = ("meta-train", recipe.budget.meta_train, Turns(parts, self.seen, recipe, seed))
             steps = schedule(recipe.budget, [source], None)
             rules = (recipe.outer, recipe.budget)
             # Dev chooses rates, not steps: the last weights are kept.
@@ -233,7 +232,7 @@ def matrix_of(learner: EpisodeLearner) -> Array:
 
 def dev_scores(fold: Fold, start: str, outer: float | None, inner: float | None) -> Row:
     """Return a start's balanced scores on dev: rate of the adaptation → shots → score."""
-    learner, recipe = fold.learn(start, outer, inner, 0)
+    learner, recipe = fold.learn(start, outer, inner, 0, dev=False)
 
     def score(rate: float, count: int) -> float:
         own = [task.score(moved(learner, recipe, task, count, rate))[1] for task in fold.dev_tasks]
@@ -246,7 +245,7 @@ def test_scores(
     fold: Fold, start: str, outer: float | None, inner: float | None, seed: int, rates: Mapping[int, float]
 ) -> Row:
     """Return the scores on test of a start, and of closed forms: arm → language → shots → without and with balance."""
-    learner, recipe = fold.learn(start, outer, inner, seed)
+    learner, recipe = fold.learn(start, outer, inner, seed, dev=True)
     begin = matrix_of(learner)
 
     def descend(task: Task, count: int) -> Array:
@@ -256,7 +255,7 @@ def test_scores(
     if start == "fine-tune":
         arms[AFTER] = lambda task, count: task.part.closed_form(task.order[:count], begin)
     if start == "identity":
-        other = np.mean([part.closed_form(part.data.questions) for part in fold.train], axis=0)
+        other = np.mean([part.closed_form(part.data.questions) for part in (*fold.train, *fold.dev)], axis=0)
         arms |= {CLOSED: lambda task, count: task.part.closed_form(task.order[:count]), OTHERS: lambda *_: other}
     found: dict[str, Any] = {}
     for language, own in grouped(fold.test_tasks, lambda task: task.language).items():
@@ -282,15 +281,12 @@ def folds(name: str, bench: "Any", pages: Path) -> Iterator[Fold]:
     base = ms.load_encoder("e5", MaxLength(), device="cpu")
     vectors = encode_once(base, tuple(sites.values()), bench.folder / "vectors")
     parts = {site: Part(site, data, projected(vectors, [data])) for site, data in sites.items()}
-    for site in SITES:
-        others = [in_languages(data, seen) for other, data in sites.items() if other != site]
-        encoder = projected(vectors, others)
-        halves = [(data.groups[len(data.groups) // 3 :], data.groups[: len(data.groups) // 3]) for data in others]
-        train, dev = (
-            [Part(data.groups[0], data.select(own[i]), encoder) for data, own in zip(others, halves, strict=True)]
-            for i in (0, 1)
-        )
-        yield Fold(site, base, train, dev, [parts[site]], seen)
+    for number, site in enumerate(SITES):
+        others = [other for other in (*SITES[number + 1 :], *SITES[:number])]
+        own = [in_languages(sites[other], seen) for other in others]
+        encoder = projected(vectors, own)
+        dev, *train = [Part(other, data, encoder) for other, data in zip(others, own, strict=True)]
+        yield Fold(site, base, train, [dev], [parts[site]], seen)
 
 
 def projected(vectors: TextEncoder, parts: Sequence[RetrievalData]) -> TextEncoder:

@@ -8,7 +8,7 @@ import torch
 
 from benchmarks.paper import adaptation
 from benchmarks.paper.adapter_cells import INNER, MOST, OUTER, Cell, best_rates, search
-from benchmarks.paper.adapter_shots import Part, chosen_rates, in_languages, tasks
+from benchmarks.paper.adapter_shots import TEST, Part, chosen_rates, in_languages, tasks
 from benchmarks.paper.adapter_tables import gain
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.encoders.adapter import adapted
@@ -61,8 +61,8 @@ def test_other_forms_of_maml_align_have_its_rates_and_each_fold_its_own():
 
 
 def test_rates_of_an_adaptation_are_those_of_the_nearest_shots_on_dev():
-    dev = {f"{rate:g}": {"4": -rate, "16": rate} for rate in (0.004, 0.02, 0.1, 0.5, 2.5)}
-    assert chosen_rates({"dev": dev}) == {1: 0.004, 4: 0.004, 8: 2.5, 16: 2.5, 32: 2.5}
+    dev = {f"{rate:g}": {"4": -rate, "16": rate} for rate in TEST}
+    assert chosen_rates({"dev": dev}) == {1: TEST[0], 4: TEST[0], 8: TEST[-1], 16: TEST[-1], 32: TEST[-1]}
 
 
 def test_a_task_scores_questions_in_its_language_that_are_never_labelled():
