@@ -179,7 +179,7 @@ class Fold:
     def learn(
         self, start: str, outer: float | None, inner: float | None, seed: int, dev: bool
     ) -> tuple[EpisodeLearner, Recipe]:
-        """Return a learner whose encoder has a new adapter, trained on parts in turn; with `dev` on those of it, too."""
+        """Return a learner whose encoder has a new adapter, trained on parts in turn, with `dev` on these, too."""
         parts = [*self.train, *(self.dev if dev else ())]
         name = "maml" if start == "identity" else start
         recipe = recipe_of(name, outer or OUTER[0], inner, 0, *SETS)
@@ -285,8 +285,8 @@ def folds(name: str, bench: "Any", pages: Path) -> Iterator[Fold]:
         others = [other for other in (*SITES[number + 1 :], *SITES[:number])]
         own = [in_languages(sites[other], seen) for other in others]
         encoder = projected(vectors, own)
-        dev, *train = [Part(other, data, encoder) for other, data in zip(others, own, strict=True)]
-        yield Fold(site, base, train, [dev], [parts[site]], seen)
+        trained = [Part(other, data, encoder) for other, data in zip(others, own, strict=True)]
+        yield Fold(site, base, trained[1:], trained[:1], [parts[site]], seen)
 
 
 def projected(vectors: TextEncoder, parts: Sequence[RetrievalData]) -> TextEncoder:
