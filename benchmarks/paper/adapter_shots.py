@@ -7,7 +7,7 @@ and `closed form` is the adapter of `metasearch adapt` for the same labels. All 
 of the languages that are trained on, with a start that did not see them (dev). That of test has seen them, too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
@@ -57,6 +57,7 @@ CHOSEN = {1: 4, 4: 4, 8: 16, 16: 16, 32: 16}
 DRAWS, DEV_DRAWS, INNER_STEPS = 2, 2, 5
 TEST = (0.0002, 0.001, 0.005, 0.02, 0.1, 0.5)
 """Rates of an adaptation; for Meta-SGD, multiples of its learned rates by their size before training."""
+UNKNOWN = "closed form without translations of tested pages"
 STARTS = ("identity", "fine-tune", "maml", "meta-sgd", "reptile")
 CLOSED, AFTER, OTHERS = "closed form", "closed form after fine-tune", "closed form of training sites"
 SETS = ("episodes.n_neg=2", "episodes.k=16", "episodes.q=16")
@@ -87,25 +88,32 @@ class Part:
         """Return vectors of questions, `(n, D)`."""
         return self.encoder.encode([each.text for each in questions], "question")
 
-    @cached_property
-    def translations(self) -> Array:
-        """Differences of candidates with the same answers from their mean, `(m, D)`."""
+    def translations(self, without: Collection[str] = ()) -> Array:
+        """Return differences of candidates with the same answers from their mean, `(m, D)`, but those of questions."""
         rows = grouped(range(len(self.documents)), lambda i: self.data.candidates[i].answers)
-        return np.concatenate([around_mean([self.documents[[i]] for i in own]) for own in rows.values()])
+        known = [own for answers, own in rows.items() if not {*answers} & {*without}]
+        return np.concatenate([self.documents[:0], *(around_mean([self.documents[[i]] for i in own]) for own in known)])
 
-    def closed_form(self, questions: Sequence[Question], before: Array | None = None) -> Array:
-        """Return the adapter of `metasearch adapt` for labelled questions, behind another adapter if there is one."""
-        if not questions:
-            nothing = np.zeros_like(self.documents[:0])
-            first: Array = metric_adapter(np.zeros_like(self.documents[0]), self.translations, nothing)
-            return first if before is None else first @ before
-        queries = self.queries(questions)
-        queries = queries if before is None else adapted(queries, before)
+    @cached_property
+    def _all_translations(self) -> Array:
+        return self.translations()
+
+    def closed_form(
+        self, questions: Sequence[Question], before: Array | None = None, without: Collection[str] = ()
+    ) -> Array:
+        """Return the adapter of `metasearch adapt` for labelled questions, behind another adapter if there is one.
+
+        It knows which candidates are translations of each other, but for the answers to the questions `without`.
+        """
+        translations = self.translations(without) if without else self._all_translations
+        queries = self.queries(questions) if questions else self.documents[:0]
+        queries = adapted(queries, before) if before is not None and questions else queries
         place = {each.id: i for i, each in enumerate(self.data.candidates)}
         rows = [[place[c.id] for own in self.data.answers[q.id].values() for c in own] for q in questions]
-        answers = np.concatenate([self.documents[own] - query for own, query in zip(rows, queries, strict=True)])
-        offset = self.documents.mean(0) - queries.mean(0)
-        found: Array = metric_adapter(offset, self.translations, answers, len(questions))
+        answers = [self.documents[own] - query for own, query in zip(rows, queries, strict=True)]
+        offset = self.documents.mean(0) - queries.mean(0) if questions else 0 * self.documents[0]
+        joined = np.concatenate([self.documents[:0], *answers])
+        found: Array = metric_adapter(offset, translations, joined, len(questions))
         return found if before is None else found @ before
 
 
@@ -129,6 +137,11 @@ class Task:
             encoder = AdaptedEncoder(base, build_adapter("matrix", base.dimension()), vectors=self.part.encoder)
             self._supports[count] = prepare(encoder, LabelledSet(variant, tuple(triplets)))
         return self._supports[count]
+
+    @property
+    def scored(self) -> set[str]:
+        """Ids of the questions that are scored."""
+        return {question.id for question in self.order[self.most :]}
 
     @cached_property
     def _scored(self) -> tuple[Array, Array]:
@@ -256,7 +269,11 @@ def test_scores(
         arms[AFTER] = lambda task, count: task.part.closed_form(task.order[:count], begin)
     if start == "identity":
         other = np.mean([part.closed_form(part.data.questions) for part in (*fold.train, *fold.dev)], axis=0)
-        arms |= {CLOSED: lambda task, count: task.part.closed_form(task.order[:count]), OTHERS: lambda *_: other}
+        arms |= {
+            CLOSED: lambda task, count: task.part.closed_form(task.order[:count]),
+            UNKNOWN: lambda task, count: task.part.closed_form(task.order[:count], without=task.scored),
+            OTHERS: lambda *_: other,
+        }
     found: dict[str, Any] = {}
     for language, own in grouped(fold.test_tasks, lambda task: task.language).items():
         for arm, adapter in arms.items():

@@ -6,12 +6,12 @@ from statistics import fmean
 
 from benchmarks.common.rows import Row
 from benchmarks.paper.adapter_cells import CHAIN, LEARNERS, MODES, VARIANTS
-from benchmarks.paper.adapter_shots import AFTER, CLOSED, OTHERS, SEEN, SHOTS, STARTS
+from benchmarks.paper.adapter_shots import AFTER, CLOSED, OTHERS, SEEN, SHOTS, STARTS, UNKNOWN
 from benchmarks.paper.alignment_tables import difference, matching, untrained
 from metasearch.evaluation.statistics.paired import clustered_test
 from metasearch.runs.markdown import markdown
 
-ARMS = (*STARTS, CLOSED, AFTER, OTHERS)
+ARMS = (*STARTS, CLOSED, UNKNOWN, AFTER, OTHERS)
 IDENTITY, FINE_TUNE = STARTS[:2]
 Tasks = Mapping[tuple[str, str], float]
 """Fold and language → 100 × the mean over seeds of balanced mAP@20."""
@@ -84,11 +84,11 @@ def starts_table(rows: Sequence[Row], name: str, unseen: bool) -> str:
     for arm in (*STARTS[1:], AFTER):
         for k in (0, 8, 32):
             found = tasks(rows, name, arm, k, unseen)
-            against = (IDENTITY, FINE_TUNE, CLOSED)
+            against = (IDENTITY, FINE_TUNE, UNKNOWN)
             lines.append(
                 [arm, str(k), *("" if o == arm else gain(found, tasks(rows, name, o, k, unseen)) for o in against)]
             )
-    return markdown(["start", "shots", *(f"Δ vs {other}" for other in (IDENTITY, FINE_TUNE, CLOSED))], lines, left=1)
+    return markdown(["start", "shots", *(f"Δ vs {other}" for other in (IDENTITY, FINE_TUNE, UNKNOWN))], lines, left=1)
 
 
 def tasks(rows: Iterable[Row], name: str, arm: str, shots: int, unseen: bool) -> Tasks:

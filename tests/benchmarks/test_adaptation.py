@@ -93,6 +93,8 @@ def test_a_closed_form_behind_a_start_is_computed_of_the_queries_that_it_moves()
     np.testing.assert_allclose(own.closed_form(asked, start), behind @ start, atol=1e-4)
     # Without labels it has translations alone, which are equal here.
     np.testing.assert_array_equal(own.closed_form([]), EYE)
+    # Two pages of four, in two languages, are translations that may be known.
+    assert [len(own.translations(without)) for without in ((), {"page 0", "page 3"})] == [8, 4]
 
 
 def test_only_questions_with_answers_in_all_languages_are_trained_on():
