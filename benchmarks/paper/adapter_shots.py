@@ -59,7 +59,8 @@ TEST = (0.0002, 0.001, 0.005, 0.02, 0.1, 0.5)
 """Rates of an adaptation; for Meta-SGD, multiples of its learned rates by their size before training."""
 UNKNOWN = "closed form without translations of tested pages"
 STARTS = ("identity", "fine-tune", "maml", "meta-sgd", "reptile")
-CLOSED, AFTER, OTHERS = "closed form", "closed form after fine-tune", "closed form of training sites"
+CLOSED, OTHERS = "closed form", "closed form of training sites"
+AFTER = {start: f"closed form after {start}" for start in ("fine-tune", "reptile")}
 SETS = ("episodes.n_neg=2", "episodes.k=16", "episodes.q=16")
 SEEN = {"pages": ("de", "en", "fr"), "lareqa-sentences": ("ar", "de", "el", "hi")}
 Array = NDArray[Any]
@@ -265,8 +266,8 @@ def test_scores(
         return moved(learner, recipe, task, count, rates[count]) if count else begin
 
     arms: dict[str, Callable[[Task, int], Array]] = {start: descend}
-    if start == "fine-tune":
-        arms[AFTER] = lambda task, count: task.part.closed_form(task.order[:count], begin)
+    if start in AFTER:
+        arms[AFTER[start]] = lambda task, count: task.part.closed_form(task.order[:count], begin)
     if start == "identity":
         other = np.mean([part.closed_form(part.data.questions) for part in (*fold.train, *fold.dev)], axis=0)
         arms |= {

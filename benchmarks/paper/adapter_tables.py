@@ -11,7 +11,7 @@ from benchmarks.paper.alignment_tables import difference, matching, untrained
 from metasearch.evaluation.statistics.paired import clustered_test
 from metasearch.runs.markdown import markdown
 
-ARMS = (*STARTS, CLOSED, UNKNOWN, AFTER, OTHERS)
+ARMS = (*STARTS, CLOSED, UNKNOWN, *AFTER.values(), OTHERS)
 IDENTITY, FINE_TUNE = STARTS[:2]
 Tasks = Mapping[tuple[str, str], float]
 """Fold and language → 100 × the mean over seeds of balanced mAP@20."""
@@ -81,7 +81,7 @@ def shots_table(rows: Sequence[Row], name: str, unseen: bool) -> str:
 def starts_table(rows: Sequence[Row], name: str, unseen: bool) -> str:
     """Return the differences of learned starts from other ways to use the same labels."""
     lines = []
-    for arm in (*STARTS[1:], AFTER):
+    for arm in (*STARTS[1:], *AFTER.values()):
         for k in (0, 8, 32):
             found = tasks(rows, name, arm, k, unseen)
             against = (IDENTITY, FINE_TUNE, UNKNOWN)
