@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from statistics import fmean
 
 from benchmarks.common.rows import Row
@@ -80,15 +81,12 @@ def shots_table(rows: Sequence[Row], name: str, unseen: bool) -> str:
 
 def starts_table(rows: Sequence[Row], name: str, unseen: bool) -> str:
     """Return the differences of learned starts from other ways to use the same labels."""
-    lines = []
-    for arm in (*STARTS[1:], *AFTER.values()):
-        for k in (0, 8, 32):
-            found = tasks(rows, name, arm, k, unseen)
-            against = (IDENTITY, FINE_TUNE, UNKNOWN)
-            lines.append(
-                [arm, str(k), *("" if o == arm else gain(found, tasks(rows, name, o, k, unseen)) for o in against)]
-            )
-    return markdown(["start", "shots", *(f"Δ vs {other}" for other in (IDENTITY, FINE_TUNE, UNKNOWN))], lines, left=1)
+    against, lines = (IDENTITY, FINE_TUNE, CLOSED, UNKNOWN), []
+    for arm, k in product((*STARTS[1:], *AFTER.values()), (0, 8, 32)):
+        others = {other: tasks(rows, name, other, k, unseen) for other in against}
+        found = tasks(rows, name, arm, k, unseen)
+        lines.append([arm, str(k), *("" if other == arm else gain(found, own) for other, own in others.items())])
+    return markdown(["start", "shots", *(f"Δ vs {other}" for other in against)], lines, left=1)
 
 
 def tasks(rows: Iterable[Row], name: str, arm: str, shots: int, unseen: bool) -> Tasks:
