@@ -58,9 +58,12 @@ DRAWS, DEV_DRAWS, INNER_STEPS = 2, 2, 5
 TEST = (0.0002, 0.001, 0.005, 0.02, 0.1, 0.5)
 """Rates of an adaptation; for Meta-SGD, multiples of its learned rates by their size before training."""
 UNKNOWN = "closed form without translations of tested pages"
-STARTS = ("identity", "fine-tune", "maml", "meta-sgd", "reptile")
+LONG = ", long"
+"""Ends the name of a start that was trained for `LONGER`."""
+LONGER = ("budget.meta_train=800", "budget.meta_batch=4")
+STARTS = ("identity", "fine-tune", "maml", "meta-sgd", "reptile", f"fine-tune{LONG}", f"reptile{LONG}")
 CLOSED, OTHERS = "closed form", "closed form of training sites"
-AFTER = {start: f"closed form after {start}" for start in ("fine-tune", "reptile")}
+AFTER = {start: f"closed form after {start}" for start in ("fine-tune", "reptile", "reptile, long")}
 SETS = ("episodes.n_neg=2", "episodes.k=16", "episodes.q=16")
 SEEN = {"pages": ("de", "en", "fr"), "lareqa-sentences": ("ar", "de", "el", "hi")}
 Array = NDArray[Any]
@@ -195,8 +198,8 @@ class Fold:
     ) -> tuple[EpisodeLearner, Recipe]:
         """Return a learner whose encoder has a new adapter, trained on parts in turn, with `dev` on these, too."""
         parts = [*self.train, *(self.dev if dev else ())]
-        name = "maml" if start == "identity" else start
-        recipe = recipe_of(name, outer or OUTER[0], inner, 0, *SETS)
+        name = "maml" if start == "identity" else start.removesuffix(LONG)
+        recipe = recipe_of(name, outer or OUTER[0], inner, 0, *SETS, *(LONGER if start.endswith(LONG) else ()))
         width = self.base.dimension()
         encoder = AdaptedEncoder(self.base, build_adapter("matrix", width), vectors=self.train[0].encoder)
         learner = ms.make_learner(recipe, encoder)
@@ -380,7 +383,7 @@ def _run_start(facts: Row, fold: Fold, seeds: int, kept: Any) -> None:
     if start == "identity":
         score(None, None)
     else:
-        search(score, start != "fine-tune")
+        search(score, not start.startswith("fine-tune"))
     best = max(tried, key=dev_score)
     rates, point = chosen_rates(best), {name: best[name] for name in ("outer", "inner")}
     for seed in range(1 if start == "identity" else seeds):
