@@ -75,6 +75,7 @@ def shots_table(rows: Sequence[Row], name: str, unseen: bool) -> str:
     lines = [
         [arm, *(gain(tasks(rows, name, arm, k, unseen), zero) if k or arm != IDENTITY else "" for k in SHOTS)]
         for arm in ARMS
+        if tasks(rows, name, arm, 0, unseen)
     ]
     return markdown([f"Δ vs untouched, {fmean(zero.values()):.1f}", *(f"{k} shots" for k in SHOTS)], lines)
 
@@ -85,6 +86,8 @@ def starts_table(rows: Sequence[Row], name: str, unseen: bool) -> str:
     for arm, k in product((*STARTS[1:], *AFTER.values()), (0, 8, 32)):
         others = {other: tasks(rows, name, other, k, unseen) for other in against}
         found = tasks(rows, name, arm, k, unseen)
+        if not found:
+            continue
         lines.append([arm, str(k), *("" if other == arm else gain(found, own) for other, own in others.items())])
     return markdown(["start", "shots", *(f"Δ vs {other}" for other in against)], lines, left=1)
 
