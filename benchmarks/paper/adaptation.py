@@ -160,10 +160,11 @@ def run_learners(bench: Bench, seeds: int, mode_seeds: int, facts: Row) -> None:
 @click.option("--sets", default="lareqa-sentences,pages", show_default=True, help="Of part shots.")
 @click.option("--seeds", default=20, show_default=True, help="Of learners in mode mono-bi-multi.")
 @click.option("--mode-seeds", default=3, show_default=True, help="Of learners in other modes.")
+@click.option("--starts", default=",".join(adapter_shots.STARTS), show_default=True, help="Of part shots.")
 @click.option("--shot-seeds", default=3, show_default=True, help="Of starts in part shots.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of vectors.")
 def main(
-    data: str, pages: Path, parts: Sequence[str], tasks: str, sets: str, seeds: int, mode_seeds: int,
+    data: str, pages: Path, parts: Sequence[str], tasks: str, sets: str, starts: str, seeds: int, mode_seeds: int,
     shot_seeds: int, output: Path,
 ) -> None:  # fmt: skip
     """Run the cells that have no row yet; `python -m benchmarks.tables` writes the tables."""
@@ -174,7 +175,9 @@ def main(
     if "shots" in parts:
         for name in sets.split(","):
             bench = Bench("lareqa-sentences", data, output)
-            adapter_shots.run(name, bench, pages, shot_seeds, Kept(adapter_shots.ROWS, adapter_shots.key_of, facts))
+            adapter_shots.run(
+                name, bench, pages, starts.split(","), shot_seeds, Kept(adapter_shots.ROWS, adapter_shots.key_of, facts)
+            )
 
 
 if __name__ == "__main__":

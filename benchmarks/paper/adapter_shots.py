@@ -58,12 +58,12 @@ DRAWS, DEV_DRAWS, INNER_STEPS = 2, 2, 5
 TEST = (0.0002, 0.001, 0.005, 0.02, 0.1, 0.5)
 """Rates of an adaptation; for Meta-SGD, multiples of its learned rates by their size before training."""
 UNKNOWN = "closed form without translations of tested pages"
-LONG = ", long"
+LONG = " long"
 """Ends the name of a start that was trained for `LONGER`."""
 LONGER = ("budget.meta_train=800", "budget.meta_batch=4")
 STARTS = ("identity", "fine-tune", "maml", "meta-sgd", "reptile", f"fine-tune{LONG}", f"reptile{LONG}")
 CLOSED, OTHERS = "closed form", "closed form of training sites"
-AFTER = {start: f"closed form after {start}" for start in ("fine-tune", "reptile", "reptile, long")}
+AFTER = {start: f"closed form after {start}" for start in ("fine-tune", "reptile", "reptile long")}
 SETS = ("episodes.n_neg=2", "episodes.k=16", "episodes.q=16")
 SEEN = {"pages": ("de", "en", "fr"), "lareqa-sentences": ("ar", "de", "el", "hi")}
 Array = NDArray[Any]
@@ -365,9 +365,9 @@ def dev_score(row: Row) -> float:
     return float(np.mean([row["dev"][f"{rates[k]:g}"][str(k)] for k in set(CHOSEN.values())]))
 
 
-def run(name: str, bench: Any, pages: Path, seeds: int, kept: Any) -> None:
+def run(name: str, bench: Any, pages: Path, starts: Sequence[str], seeds: int, kept: Any) -> None:
     """Run what has no row yet: of each fold and start the choice of rates on dev, then test with some seeds."""
-    for fold, start in product(folds(name, bench, pages), STARTS):
+    for fold, start in product(folds(name, bench, pages), starts):
         _run_start({"set": name, "fold": fold.name, "start": start}, fold, seeds, kept)
 
 
