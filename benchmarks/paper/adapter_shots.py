@@ -64,6 +64,7 @@ LONGER = ("budget.meta_train=800", "budget.meta_batch=4")
 STARTS = ("identity", "fine-tune", "maml", "meta-sgd", "reptile", f"fine-tune{LONG}", f"reptile{LONG}")
 CLOSED, OTHERS = "closed form", "closed form of training sites"
 AFTER = {start: f"closed form after {start}" for start in ("fine-tune", "reptile", "reptile long")}
+UNKNOWN_AFTER = {start: f"{UNKNOWN}, after {start}" for start in AFTER}
 SETS = ("episodes.n_neg=2", "episodes.k=16", "episodes.q=16")
 SEEN = {"pages": ("de", "en", "fr"), "lareqa-sentences": ("ar", "de", "el", "hi")}
 Array = NDArray[Any]
@@ -270,7 +271,10 @@ def test_scores(
 
     arms: dict[str, Callable[[Task, int], Array]] = {start: descend}
     if start in AFTER:
-        arms[AFTER[start]] = lambda task, count: task.part.closed_form(task.order[:count], begin)
+        arms |= {
+            AFTER[start]: lambda task, count: task.part.closed_form(task.order[:count], begin),
+            UNKNOWN_AFTER[start]: lambda task, count: task.part.closed_form(task.order[:count], begin, task.scored),
+        }
     if start == "identity":
         other = np.mean([part.closed_form(part.data.questions) for part in (*fold.train, *fold.dev)], axis=0)
         arms |= {

@@ -7,12 +7,12 @@ from statistics import fmean
 
 from benchmarks.common.rows import Row
 from benchmarks.paper.adapter_cells import CHAIN, LEARNERS, MODES, VARIANTS
-from benchmarks.paper.adapter_shots import AFTER, CLOSED, OTHERS, SEEN, SHOTS, STARTS, UNKNOWN
+from benchmarks.paper.adapter_shots import AFTER, CLOSED, OTHERS, SEEN, SHOTS, STARTS, UNKNOWN, UNKNOWN_AFTER
 from benchmarks.paper.alignment_tables import difference, matching, untrained
 from metasearch.evaluation.statistics.paired import clustered_test
 from metasearch.runs.markdown import markdown
 
-ARMS = (*STARTS, CLOSED, UNKNOWN, *AFTER.values(), OTHERS)
+ARMS = (*STARTS, CLOSED, UNKNOWN, *AFTER.values(), *UNKNOWN_AFTER.values(), OTHERS)
 IDENTITY, FINE_TUNE = STARTS[:2]
 Tasks = Mapping[tuple[str, str], float]
 """Fold and language → 100 × the mean over seeds of balanced mAP@20."""
@@ -83,7 +83,7 @@ def shots_table(rows: Sequence[Row], name: str, unseen: bool) -> str:
 def starts_table(rows: Sequence[Row], name: str, unseen: bool) -> str:
     """Return the differences of learned starts from other ways to use the same labels."""
     against, lines = (IDENTITY, FINE_TUNE, CLOSED, UNKNOWN), []
-    for arm, k in product((*STARTS[1:], *AFTER.values()), (0, 8, 32)):
+    for arm, k in product((*STARTS[1:], *AFTER.values(), *UNKNOWN_AFTER.values()), (0, 8, 32)):
         others = {other: tasks(rows, name, other, k, unseen) for other in against}
         found = tasks(rows, name, arm, k, unseen)
         if not found:
