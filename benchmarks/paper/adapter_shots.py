@@ -59,9 +59,9 @@ TEST = (0.0002, 0.001, 0.005, 0.02, 0.1, 0.5)
 """Rates of an adaptation; for Meta-SGD, multiples of its learned rates by their size before training."""
 UNKNOWN = "closed form without translations of tested pages"
 LONG = " long"
-"""Ends the name of a start that was trained for `LONGER`."""
-LONGER = ("budget.meta_train=800", "budget.meta_batch=4")
-STARTS = ("identity", "fine-tune", "maml", "meta-sgd", "reptile", f"fine-tune{LONG}", f"reptile{LONG}")
+"""Ends the name of a start that was trained for `LONGER`, at the rates `AT`, the best of a few on dev of two folds."""
+LONGER, AT = ("budget.meta_train=800", "budget.meta_batch=4"), (3e-4, 0.02)
+STARTS = ("identity", "fine-tune", "maml", "meta-sgd", "reptile", f"reptile{LONG}")
 CLOSED, OTHERS = "closed form", "closed form of training sites"
 AFTER = {start: f"closed form after {start}" for start in ("fine-tune", "reptile", "reptile long")}
 UNKNOWN_AFTER = {start: f"{UNKNOWN}, after {start}" for start in AFTER}
@@ -384,10 +384,10 @@ def _run_start(facts: Row, fold: Fold, seeds: int, kept: Any) -> None:
         tried.append(kept.row(key_of({**cell, "dev": {}}), lambda: {**cell, "dev": make()}))
         return dev_score(tried[-1])
 
-    if start == "identity":
-        score(None, None)
+    if start == "identity" or start.endswith(LONG):
+        score(*(AT if start.endswith(LONG) else (None, None)))
     else:
-        search(score, not start.startswith("fine-tune"))
+        search(score, start != "fine-tune")
     best = max(tried, key=dev_score)
     rates, point = chosen_rates(best), {name: best[name] for name in ("outer", "inner")}
     for seed in range(1 if start == "identity" else seeds):
