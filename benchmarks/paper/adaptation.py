@@ -24,7 +24,7 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import Row, append_rows, read_rows
 from benchmarks.paper import adapter_shots
-from benchmarks.paper.adapter_cells import CHAIN, FOLDS, LEARNERS, ROWS, Cell, key_of, search, test_cells
+from benchmarks.paper.adapter_cells import CHAIN, FOLDS, LEARNERS, ROWS, STOPPED, Cell, key_of, search, test_cells
 from metasearch.config.projection import ProjectionSettings
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import SimilarityData
@@ -32,6 +32,7 @@ from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import build_adapter
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
+from metasearch.errors import Interrupted
 from metasearch.pipelines.frozen import encode_once
 from metasearch.pipelines.neutral import train_projection
 from metasearch.runs.callbacks import Callback
@@ -105,6 +106,8 @@ class Bench:
         benchmark, recipe = self.fold(cell.fold, cell.mode), cell.recipe
         learner, before = ms.make_learner(recipe, encoder), self._before.get(cell.fold)
         outcome = ms.fit(learner, benchmark, recipe, seed=cell.seed, callback=shares, baseline=before)
+        if outcome.reason == "interrupted":
+            raise Interrupted(STOPPED)
         assert outcome.best_score is not None
         assert outcome.baseline is not None
         self._before[cell.fold] = outcome.baseline

@@ -38,6 +38,7 @@ MODES = {
 }
 """Modes of two links by task. `trans` is left out: it is `mono-bi` where no episode is drawn from dev."""
 FOLDS = range(5)
+STOPPED = "stopped; finished cells are kept, and the same command continues"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import metasearch as ms
 from benchmarks.common.rows import RESULTS, Row
 from benchmarks.pages.adapt import precisions
 from benchmarks.pages.pool import read_queries
-from benchmarks.paper.adapter_cells import OUTER, recipe_of, search
+from benchmarks.paper.adapter_cells import OUTER, STOPPED, recipe_of, search
 from metasearch.algorithms.base import EpisodeLearner
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared, prepare
@@ -40,6 +40,7 @@ from metasearch.encoders.protocols import CachedEncoder, TextEncoder
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.episodes.samplers import EpisodeSampler
 from metasearch.episodes.triplets import TripletSampler
+from metasearch.errors import Interrupted
 from metasearch.pipelines.adapt.metric import around_mean, metric_adapter
 from metasearch.pipelines.factory import make_gradients
 from metasearch.pipelines.frozen import encode_once
@@ -210,7 +211,11 @@ class Fold:
             steps = schedule(recipe.budget, [source], None)
             rules = (recipe.outer, recipe.budget)
             # Dev chooses rates, not steps: the last weights are kept.
-            Trainer(learner, make_gradients(encoder), steps, *rules, dev=lambda: 0.0, callback=SILENT, seed=seed).fit()
+            trainer = Trainer(
+                learner, make_gradients(encoder), steps, *rules, dev=lambda: 0.0, callback=SILENT, seed=seed
+            )
+            if trainer.fit().reason == "interrupted":
+                raise Interrupted(STOPPED)
         return learner, recipe
 
 
