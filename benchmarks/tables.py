@@ -9,6 +9,7 @@ in `benchmarks/`; `--list` shows the names.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
 from benchmarks.pages import adapt, claims
 from benchmarks.pages import tables as pages
+from benchmarks.paper import adapter_tables as adapter
 from benchmarks.paper import alignment_tables as alignment
 from benchmarks.paper import expansion, labels, rivals, study_tables, tune
 from benchmarks.paper.ablation_tables import ablation_table
@@ -120,6 +122,20 @@ def similarity() -> str:
     return markdown(["learner", *tasks], lines)
 
 
+def adapters(table: str, task: str) -> str:
+    """Return a table of learners that trained an adapter: `learners` or `modes`."""
+    make = {"learners": adapter.learners_table, "modes": adapter.modes_table}[table]
+    return make(rows_of("adapter_learners"), task)
+
+
+def shots(name: str, starts: bool = False) -> str:
+    """Return gains by shots on a set, or differences of learned starts; `-unseen` of languages not trained on."""
+    make = adapter.starts_table if starts else adapter.shots_table
+    return make(rows_of("adapter_shots"), name.removesuffix(UNSEEN), name.endswith(UNSEEN))
+
+
+UNSEEN = "-unseen"
+SHOT_SETS = tuple(f"{name}{end}" for name in ("pages", "lareqa-sentences") for end in ("", UNSEEN))
 LAREQA, STSB = "lareqa-sentences", "stsb"
 THROUGH = ("neutral+fine-tune", "neutral+maml", "neutral+maml-align", "neutral+reptile")
 NULLS = "true nulls rejected at 5 %, in %"
@@ -132,6 +148,7 @@ UNEQUAL = (
     "5 articles, both models near 1", "5 articles, one near 1, the other at 1",
     "48 articles, one near 1, the other at 1",
 )  # fmt: skip
+SHOWN = ("0 shots", "1 shots", "8 shots", "32 shots")
 BIAS = ("zero-shot", "fine-tune", "fine-tune+neutral", "neutral", "neutral+fine-tune", "aligned", "aligned+best")
 SMALL = (
     "three-stages", "without-mcl", "bool", "ce-hard", "without-both", "same-start", "pre-distilled", "similarity",
@@ -163,6 +180,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "adaptation-debian": lambda: adapt.table(rows_of("adaptation"), "debian-reference-60"),
     "adaptation-faq": lambda: adapt.table(rows_of("adaptation"), "debian-faq-60"),
     "adaptation-developers": lambda: adapt.table(rows_of("adaptation"), "developers-reference-60"),
+    **{f"adapter-learners-{task}": partial(adapters, "learners", task) for task in ("lareqa-sentences", "stsb")},
+    **{f"adapter-modes-{task}": partial(adapters, "modes", task) for task in ("lareqa-sentences", "stsb")},
+    "adapter-rates": lambda: adapter.rates_table(rows_of("adapter_learners")),
+    **{f"adapter-shots-{name}": partial(shots, name) for name in SHOT_SETS},
+    **{f"adapter-starts-{name}": partial(shots, name, starts=True) for name in SHOT_SETS},
     "expansion": lambda: expansion.table(rows_of("expansion")),
     "alignment-curves": lambda: alignment.curves_table(rows_of("alignment")),
     "alignment-variants": lambda: alignment.variants_table(rows_of("alignment")),
@@ -243,6 +265,22 @@ TABLES: dict[str, Callable[[], str]] = {
     "short-alignment-variants": lambda: only(
         alignment.variants_table(rows_of("alignment")), variant=["maml", "align", *LARGER],
     ),
+    **{
+        f"short-adapter-learners-{task}": partial(
+            lambda task: short(
+                adapters("learners", task), "test, five folds", "λ L_kd / L_task", "score", "Δ vs untouched",
+                "Δ vs fine-tune", left=1,
+            ),
+            task,
+        )
+        for task in (LAREQA, STSB)
+    },
+    **{
+        f"short-adapter-shots-{name}": partial(
+            lambda name: short(shots(name), shots(name).splitlines()[0].split("|")[1].strip(), *SHOWN, left=1), name
+        )
+        for name in SHOT_SETS[::2]
+    },
     "short-expansion": lambda: short(
         expansion.table(rows_of("expansion")),
         "map@20", "pool", "plain", "balanced", "α = 3", "α = 3, balanced", rows=("mini", "e5 neutral"),

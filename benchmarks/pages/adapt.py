@@ -81,18 +81,28 @@ class Pool:
     def scores(self, vectors: Array, queries: Array) -> Array:
         """Return the average precision of queries without and with balanced scores, `(2, q)`."""
         plain = np.maximum.reduceat(vectors @ self.documents.T, self.starts, axis=1)
-        balanced = plain.copy()
-        for columns in self.languages:
-            balanced[:, columns] -= SHARE * plain[:, columns].max(1, keepdims=True)
-        right = self.pages[None, :] == self.asked[queries][:, None]
-        found = []
-        for scores in (plain, balanced):
-            best = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
-            order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable")
-            hits = np.take_along_axis(right, np.take_along_axis(best, order, 1), 1)
-            precision = np.cumsum(hits, 1) / np.arange(1, TOP + 1)
-            found.append((precision * hits).sum(1) / np.minimum(right.sum(1), TOP))
-        return np.array(found)
+        return precisions(plain, self.languages, self.pages[None, :] == self.asked[queries][:, None])
+
+
+def precisions(plain: Array, languages: Sequence[Array], right: Array) -> Array:
+    """Return the average precision of queries without and with balanced scores, `(2, q)`.
+
+    Args:
+        plain: scores of documents, `(q, documents)`.
+        languages: the documents of each language.
+        right: whether a document is right, `(q, documents)`.
+    """
+    balanced = plain.copy()
+    for columns in languages:
+        balanced[:, columns] -= SHARE * plain[:, columns].max(1, keepdims=True)
+    found = []
+    for scores in (plain, balanced):
+        best = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
+        order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable")
+        hits = np.take_along_axis(right, np.take_along_axis(best, order, 1), 1)
+        precision = np.cumsum(hits, 1) / np.arange(1, TOP + 1)
+        found.append((precision * hits).sum(1) / np.minimum(right.sum(1), TOP))
+    return np.array(found)
 
 
 def metrics(pool: Pool, labelled: Array) -> Iterator[tuple[str, Array]]:

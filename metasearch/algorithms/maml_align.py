@@ -153,7 +153,8 @@ class MAMLAlign(EpisodeLearner):
             return self.options.kd_weight
         self._now = torch.tensor([task.item(), kd.item()], dtype=torch.float64)
         of_task, of_kd = (self._sums + self._now).tolist()
-        return float(self.options.kd_share * of_task / of_kd) if of_kd else 0.0
+        # Where teacher and student are the same but for rounding, a divergence may be below 0.
+        return float(self.options.kd_share * of_task / of_kd) if of_kd > 0 else 0.0
 
     def after_step(self) -> None:
         """Add the step's terms to the sums for `kd_share`; warn once if λ L_kd stays below 1 % of L_task."""

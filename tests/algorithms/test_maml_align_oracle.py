@@ -247,6 +247,15 @@ def test_kd_share_weighs_the_term_by_the_sums_so_far_and_goes_on_after_a_stop(en
     assert make(encoder).state() == {}
 
 
+def test_a_divergence_below_0_by_rounding_has_no_weight(encoder):
+    values = {"teacher": 0.6, "kd": -1e-9, "final": 0.4}
+    learner = make(encoder, distil="scores", kd_share=0.3)
+    loss = learner.combine({name: torch.tensor([value], dtype=torch.float64) for name, value in values.items()}, "e")
+    # (teacher + final) / 2; a share of 0.3 would be λ = 0.3 · 0.5 / −1e-9, which leads away from the teacher.
+    assert loss.total.item() == pytest.approx(0.5, rel=EXACT)
+    assert loss.terms["kd_share"] == 0
+
+
 @pytest.mark.parametrize(
     ("assignments", "named"),
     [
