@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from helpers import ray_cluster
-from helpers.chaos import Chaos, FinishedCells, kill_one
+from helpers.chaos import Chaos, FinishedCells
 from helpers.crossval import FLAGS, inline, run, scores
 from metasearch.pipelines.study.folder import StudyFolder
 
@@ -20,7 +20,7 @@ def disturb(cluster, runner):
     """Kill one thing at random; return its name."""
     what = random.choice(["worker", "worker", "node", "runner"])
     if what == "worker":
-        return what if kill_one("ray::") else "nothing"
+        return what if cluster.kill_worker() else "nothing"
     if what == "node":
         cluster.kill(random.choice([name for name in cluster.nodes if name != "head"]))
         cluster.begin_node(f"new-{next(NUMBERS)}")
