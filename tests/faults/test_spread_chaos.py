@@ -50,7 +50,7 @@ def test_every_part_is_encoded_once_and_the_index_is_that_of_one_process(tmp_pat
                 return "runner"
 
             while code != 0:
-                code = chaos.run([*common, "-o", one, "--launcher=local", "--jobs=2"], disturb, (0.5, 6), done.watch)
+                code = chaos.run([*common, "-o", one, "--launcher=local", "--jobs=2"], disturb, (0.5, 8), done.watch)
             parts += len(done)
             metasearch(*common, "-o", tmp_path / "plain")
             assert content(one) == content(tmp_path / "plain")
