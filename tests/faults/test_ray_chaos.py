@@ -38,7 +38,7 @@ def test_what_is_done_is_done_once_whatever_is_killed(tmp_path):
         cells = FinishedCells(study)
         while code != 0:
             command = ["crossval", *STUDY, *cluster.flags, "-o", study.path]
-            code = chaos.run(command, lambda runner: disturb(cluster, runner), (2, 15), cells.watch)
+            code = chaos.run(command, lambda runner: disturb(cluster, runner), (2, 10), cells.watch)
     assert set(chaos.ends) <= {0, 7, -9}
     rows = scores(study.path)
     assert rows == scores(tmp_path / "expected")

@@ -53,7 +53,9 @@ class RayCluster:
         for node in self.nodes.values():
             for each in psutil.Process(node.pid).children(recursive=True):
                 with suppress(psutil.Error):
-                    found += [each] if "".join(each.cmdline()).startswith("ray::") else []
+                    title = "".join(each.cmdline())
+                    # A node ends with its agents.
+                    found += [each] if title.startswith("ray::") and "Agent" not in title else []
         if found:
             with suppress(psutil.Error):
                 random.choice(found).kill()
