@@ -1,6 +1,7 @@
 """A real Ray cluster on this machine: a head without cores, and nodes, each begun by `ray start`."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -43,6 +44,22 @@ class RayCluster:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+    def kill_worker(self):
+        """Kill a process in which a task may run, as the kernel does where memory is short; return whether one is."""
+        import psutil
+
+        found = []
+        for node in self.nodes.values():
+            for each in psutil.Process(node.pid).children(recursive=True):
+                with suppress(psutil.Error):
+                    title = "".join(each.cmdline())
+                    # A node ends with its agents.
+                    found += [each] if title.startswith("ray::") and "Agent" not in title else []
+        if found:
+            with suppress(psutil.Error):
+                random.choice(found).kill()
+        return bool(found)
 
     def restart_head(self, seconds=0):
         """Kill the head's server and start it again as it was; `ray start` refuses where nodes of its cluster live."""

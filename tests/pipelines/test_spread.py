@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from helpers.commands import metasearch
 from helpers.forks import Fork
 from helpers.forks import metasearch as call
+from helpers.indexes import content
 from helpers.job_forks import forked
 from metasearch.encoders.builtin import tiny
 from metasearch.io import write_error
@@ -44,13 +43,6 @@ def write(path, numbers):
 
 def index(name, *flags, code=0, docs="docs", encoder="tiny"):
     return metasearch("index", docs, "-o", name, f"--encoder={encoder}", "--device=cpu", *flags, code=code)
-
-
-def content(name):
-    """Return all rows of an index; the file itself also counts its transactions."""
-    with closing(sqlite3.connect(f"{name}/index.sqlite")) as database:
-        tables = [table for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {table: database.execute(f"SELECT rowid, * FROM {table} ORDER BY rowid").fetchall() for table in tables}
 
 
 def same_as_plain(name):

@@ -1,12 +1,9 @@
 """An index by jobs of each launcher, with real processes: the runner and a job are killed."""
 
-import os
-import signal
-from pathlib import Path
-
 import pytest
 
 from helpers import slurm_cluster
+from helpers.chaos import kill_one
 from helpers.commands import metasearch
 from helpers.launchers import LAUNCHERS, Runner, place
 from metasearch.retrieval.search.shards import FOLDER
@@ -14,19 +11,6 @@ from metasearch.retrieval.search.shards import FOLDER
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
 TEXTS = 6000
-
-
-def pids_of(folder):
-    """Return the processes of jobs that encode in a folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_text()
-        except OSError:
-            continue
-        if "submitit.core._submit" in words and str(folder) in words:
-            found.append(int(path.parent.name))
-    return found
 
 
 @pytest.fixture
@@ -48,7 +32,7 @@ def check(flags, documents, kills_job):
     with Runner(*command) as runner:
         runner.until(lambda: len([*shards.glob("*.vectors")]) > 3)
         if kills_job:
-            os.kill(pids_of(shards)[-1], signal.SIGKILL)
+            assert kill_one("submitit.core._submit", str(shards))
         code, said, wrote = runner.ended()
     assert code == 0, wrote
     assert "Traceback" not in wrote

@@ -2,9 +2,11 @@
 
 import logging
 import re
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, LifoQueue
 from typing import Any
 from urllib.parse import urlsplit
@@ -57,6 +59,8 @@ class Server:
         self.address = address
         self._idle: LifoQueue[Any] = LifoQueue()
         self._psycopg = import_extra("psycopg", "postgres", address.shown)
+        # A forked process shares the connections, and must not close them when it exits.
+        weakref.finalize(self, _close_all, self._idle).atexit = False
 
     @contextmanager
     def connection(self) -> Iterator[Any]:
@@ -85,12 +89,9 @@ class Server:
             except self._psycopg.OperationalError:
                 connection.close()
         connection = self._psycopg.connect(**self.address.parameters, autocommit=True, prepare_threshold=None)
-        connection.add_notice_handler(self._warn)
+        # Not a method: a cycle would keep server and connection until the next garbage collection.
+        connection.add_notice_handler(partial(_warn, self.address.shown))
         return connection
-
-    def _warn(self, notice: Any) -> None:
-        if notice.severity_nonlocalized in ("NOTICE", "WARNING"):  # others become errors
-            log.warning("%s: %s", self.address.shown, notice.message_primary)
 
     def number(self, connection: Any) -> int | None:
         """Return the number of the last update, None where there is no index."""
@@ -118,3 +119,13 @@ class Server:
             raise RunFolderError(f"{self.address.shown}: pgvector {version} is older than {needed}; {hint}")
         if installed is None:
             connection.execute("CREATE EXTENSION vector")
+
+
+def _close_all(idle: LifoQueue[Any]) -> None:
+    while not idle.empty():
+        idle.get_nowait().close()
+
+
+def _warn(shown: str, notice: Any) -> None:
+    if notice.severity_nonlocalized in ("NOTICE", "WARNING"):  # others become errors
+        log.warning("%s: %s", shown, notice.message_primary)

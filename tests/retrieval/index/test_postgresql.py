@@ -1,8 +1,10 @@
 """An index in a real server of PostgreSQL with pgvector: updates, readers and writers beside them, and errors."""
 
+import gc
 import json
 import os
 import threading
+import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -104,6 +106,22 @@ def test_readers_beside_writers_see_an_update_whole_or_not_at_all(postgres, tmp_
         each.join()
     assert seen
     assert all(each in wholes for each in seen)
+
+
+def test_a_store_that_is_given_up_closes_its_connections(postgres, tmp_path):
+    copied(postgres, tmp_path / "a", made(3))
+    gc.disable()
+    try:
+        for _ in range(5):
+            PostgresStore.open(postgres.address("help")).search(queries(1))
+            with pytest.raises(RunFolderError, match="no such table"):
+                PostgresStore.open(postgres.address("other"))
+    finally:
+        gc.enable()
+    time.sleep(0.1)
+    with postgres.connect() as connection:
+        sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'metasearch'"
+        assert connection.execute(sql).fetchone()[0] <= 1  # the last one may be about to end
 
 
 def test_searches_in_threads_are_those_in_turn(postgres, tmp_path):
