@@ -37,7 +37,7 @@ class Plan:
             plan = replace(plan, folds=plan.folds - 1)
         if plan.folds < self.folds:
             log.warning("time: %d of %d folds are planned", plan.folds, self.folds)
-        while plan.seconds > limit and len(plan.steps) > 1:
+        while plan.seconds > limit and any(self.each[step] for step in plan.steps[1:]):
             dropped = max(plan.steps[1:], key=self.each.__getitem__)
             plan = replace(plan, steps=tuple(step for step in plan.steps if step != dropped))
             log.warning("time: dropped the step '%s', about %s", dropped, duration(self.folds * self.each[dropped]))
