@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from metasearch.data.labels import load_labels
+from metasearch.encoders.translations import translation_map
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.pipelines.adapt.job import Trial, adapt
+from metasearch.pipelines.tune import workshop
 from metasearch.pipelines.tune.call import tune
 from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED, Step
 from metasearch.pipelines.tune.table import Table
@@ -152,6 +154,8 @@ def test_a_tuning_scores_what_its_index_gives_and_leaves_the_adapter_of_all_labe
     things = [f"{word} {part}" for word in THINGS for part in ("door", "key", "wheel", "shop")]
     write_pages(tmp_path / "help", things)
     kept = Step(ADAPTER, True)
+    maps = []
+    monkeypatch.setattr(workshop, "translation_map", lambda groups: maps.append(translation_map(groups)) or maps[-1])
     monkeypatch.setattr(Table, "improvable", lambda self: False)
     monkeypatch.setattr(Table, "choose", lambda self: [step for step, _ in self.lines].index(kept))
     found = tune(labels(things), tmp_path / "shop", documents=tmp_path / "help", encoder="tiny", device="cpu")
@@ -159,6 +163,10 @@ def test_a_tuning_scores_what_its_index_gives_and_leaves_the_adapter_of_all_labe
     assert "The adapter is in index/, computed from all labels; the model in model/ has none." in found.report
     searcher = open_searcher(tmp_path / "shop" / "index", "cpu")
     assert int(searcher.store.arrays["translated"][0]) == len(things)
+    # A fold has a projection of its own, so that its map is nearly that of the index.
+    stored = searcher.store.arrays["translations"]
+    assert len(maps) >= 4
+    assert all(np.corrcoef(each.ravel(), stored.ravel())[0, 1] > 0.9 for each in maps)
     trial = Trial.of(searcher, load_labels(labels(things), named=True), 4, None)
     assert searcher.store.adapter.name == "tune"
     assert np.array_equal(searcher.store.adapter.matrix, trial.matrix(ADAPTER))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from metasearch.data.documents.languages import translations
-from metasearch.encoders.translations import LEAST, around_mean, second_moment, translation_map
+from metasearch.encoders.translations import FIRST, LEAST, around_mean, second_moment, translation_map
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.indexes import index_documents, open_searcher
 from tests.helpers.commands import metasearch
@@ -49,7 +49,8 @@ def write(folder, numbers):
         for i in numbers:
             path = folder / language / f"{i}.md"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"# Number {i}\n\nPage {i * 7919} of the help in {language}.\n", encoding="utf-8")
+            more = f"## More\n\nPage {i * 104729} is about other things, in {language}, too.\n"
+            path.write_text(f"# Number {i}\n\nPage {i * 7919} of the help in {language}.\n\n{more}", encoding="utf-8")
     return folder
 
 
@@ -64,19 +65,23 @@ def help_pages(tmp_path_factory):
     return write(folder / "help", range(LEAST)), folder
 
 
-def test_queries_go_through_the_map_and_documents_do_not(help_pages):
+@pytest.mark.parametrize("first", [FIRST, 1])
+def test_queries_go_through_the_map_and_documents_do_not(help_pages, first, monkeypatch):
     pages, folder = help_pages
-    store = index([pages], folder / "i")
-    assert "; translations of 20 pages; paths below" in metasearch("doctor", folder / "i").stdout
+    monkeypatch.setattr("metasearch.retrieval.search.translations.FIRST", first)
+    store = index([pages], folder / f"i{first}", length=24)
+    assert "; translations of 20 pages; paths below" in metasearch("doctor", folder / f"i{first}").stdout
     rows = {}
     for i, (passage, _) in enumerate(store.passages(range(len(store)))):
         language, name = Path(passage.file).parts[-2:]
         rows.setdefault(name, {}).setdefault(language, []).append(i)
-    expected = translation_map([[store.quantised.take(own[tag]) for tag in ("de", "en")] for own in rows.values()])
+    assert {len(own) for page in rows.values() for own in page.values()} != {1}
+    pairs = [[own[tag][:first] for tag in ("de", "en")] for own in rows.values()]
+    expected = translation_map([[store.quantised.take(page) for page in pair] for pair in pairs])
     np.testing.assert_allclose(
-        store.arrays["translations"], expected, rtol=0, atol=0.02
+        store.arrays["translations"], expected, rtol=0, atol=0.03
     )  # stored once in 8 bits, not twice
-    searcher = open_searcher(folder / "i", "cpu")
+    searcher = open_searcher(folder / f"i{first}", "cpu")
     (plain,) = searcher.encode_queries(["number 3"])
     del searcher.store.arrays["translations"]
     unmapped = type(searcher)(searcher.store, searcher.encoder)
