@@ -29,14 +29,14 @@ VARIANTS = {
     "align embeddings share=0.3": ("maml-align", "options.distil=embeddings", "options.kd_share=0.3"),
 }
 LEARNERS = tuple(VARIANTS)[:5]
-"""Have rates of their own; other forms of MAML-Align have those of `align`."""
+"""Arms whose rates are chosen; other forms of MAML-Align take the rates of `align`."""
 CHAIN = "mono-bi-multi"
 """The mode of MAML-Align, which chooses the rates of all modes."""
 MODES = {
     "lareqa-sentences": ("mono-mono", "mono-bi", "mono-multi", "bi-multi", "mixt"),
     "stsb": ("mono-mono", "mono-bi"),
 }
-"""Modes of two links by task. `trans` is left out: it is `mono-bi` where no episode is drawn from dev."""
+"""Modes with two links by task. `trans` is left out: without episodes from dev it equals `mono-bi`."""
 FOLDS = range(5)
 STOPPED = "stopped; finished cells are kept, and the same command continues"
 

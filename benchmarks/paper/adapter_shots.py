@@ -96,7 +96,7 @@ class Part:
         return self.encoder.encode([each.text for each in questions], "question")
 
     def translations(self, without: Collection[str] = ()) -> Array:
-        """Return differences of candidates with the same answers from their mean, `(m, D)`, but those of questions."""
+        """Return differences of translated candidates from their mean, `(m, D)`, without answers to some questions."""
         rows = grouped(range(len(self.documents)), lambda i: self.data.candidates[i].answers)
         known = [own for answers, own in rows.items() if not {*answers} & {*without}]
         return np.concatenate([self.documents[:0], *(around_mean([self.documents[[i]] for i in own]) for own in known)])

@@ -56,7 +56,7 @@ class JobEncoder:
             self._look()
             if not (self._launcher.active or self._waiting):
                 self._require_no_error()
-                self._submit()  # those of an earlier runner had its shards
+                self._submit()  # jobs of an earlier runner had its shards
         if self.on_progress:
             self.on_progress(len(texts), len(texts))
         return vectors

@@ -35,8 +35,8 @@ class Workshop:
     """Makes and scores the encoders of the steps from the base encoder, which never changes.
 
     `vectors` has its vectors of all texts, which took `per_text` seconds each. `passages` are all that may be searched,
-    and `translated` their texts by page and its translations, from which an index has a map of queries. `languages` are
-    those of the projection. `aligned` is the folder of the encoder that was aligned on translations.
+    and `translated` their texts by page and its translations, from which an index has a map of queries. `languages`
+    have a part in the projection. `aligned` is the folder of the encoder that was aligned on translations.
     """
 
     config: TuneConfig
