@@ -26,7 +26,8 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from metasearch.config.measure import BALANCED
 from metasearch.data.labels import load_labels
-from metasearch.encoders.adapter import Form, adapted, build_adapter
+from metasearch.encoders.adapter import Form, build_adapter
+from metasearch.encoders.maps import mapped
 from metasearch.encoders.pool_scores import SHARE
 from metasearch.evaluation.statistics.paired import clustered_test
 from metasearch.pipelines.adapt.job import Trial, join_labels
@@ -149,12 +150,12 @@ def adapters(pool: Pool, labelled: Array, forms: Sequence[str], seed: int) -> It
     """Yield the queries through each adapter, with its CPU seconds."""
     start = time.process_time()
     for name, matrix in metrics(pool, labelled):
-        yield name, adapted(pool.vectors, matrix), time.process_time() - start
+        yield name, mapped(pool.vectors, matrix), time.process_time() - start
         start = time.process_time()
     for form in forms:
         start = time.process_time()
         matrix = trained(pool, labelled, form, seed)
-        yield form, adapted(pool.plain, matrix), time.process_time() - start
+        yield form, mapped(pool.plain, matrix), time.process_time() - start
 
 
 def rows_of(pool: Pool, count: int, draws: int, forms: Sequence[str]) -> Iterator[Row]:

@@ -13,9 +13,7 @@ from benchmarks.pages.pool import Names, Query, Scores
 from metasearch.config.projection import LEAST
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.read import read
-from metasearch.encoders.adapter import adapted
-from metasearch.encoders.neutral import estimate
-from metasearch.encoders.translations import translation_map
+from metasearch.encoders.maps import estimate, mapped, translation_map
 from metasearch.errors import EncoderError
 from metasearch.retrieval.search.neutral import SAMPLE
 from metasearch.retrieval.search.searcher import Searcher
@@ -65,7 +63,7 @@ class Encoded:
         own = dict(zip(there.tolist(), np.split(self.vectors[order], starts[1:]), strict=True))
         groups = [[own[i] for i in np.flatnonzero(pages == page).tolist() if i in own] for page in np.unique(pages)]
         matrix = translation_map([group for group in groups if len(group) > 1])
-        return replace(self, queries=adapted(self.queries, matrix))
+        return replace(self, queries=mapped(self.queries, matrix))
 
     def scores(self) -> Scores:
         """Return for each query the score of each document's best vector, `(Q, documents)`."""

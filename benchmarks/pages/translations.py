@@ -15,8 +15,7 @@ import numpy as np
 
 from benchmarks.common.command import Command
 from benchmarks.pages.adapt import Array, Pool
-from metasearch.encoders.adapter import adapted
-from metasearch.encoders.translations import translation_map
+from metasearch.encoders.maps import mapped, translation_map
 from metasearch.evaluation.statistics.paired import clustered_test
 from metasearch.runs.markdown import markdown
 
@@ -50,7 +49,7 @@ def main(index: Path, queries: Path) -> None:
         base = pool.scores(pool.plain[test], test)[1]
         groups += pool.asked[test].tolist()
         for name, matrix in maps(pool, set(pool.asked[test].tolist()), seed):
-            gains.setdefault(name, []).append(pool.scores(adapted(pool.plain[test], matrix), test)[1] - base)
+            gains.setdefault(name, []).append(pool.scores(mapped(pool.plain[test], matrix), test)[1] - base)
     found = {name: np.concatenate(own).tolist() for name, own in gains.items()}
     tests = {name: clustered_test(own, [0.0] * len(own), groups) for name, own in found.items()}
     click.echo(markdown(["map from", "gain"], [[name, test.shown()] for name, test in tests.items()]))

@@ -34,10 +34,10 @@ from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.read import read
 from metasearch.data.records import Candidate, Question, RetrievalData, grouped
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import adapted, build_adapter
-from metasearch.encoders.neutral import ProjectedEncoder, estimate
+from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.maps import around_mean, estimate, mapped, second_moment
+from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
-from metasearch.encoders.translations import around_mean, second_moment
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.episodes.samplers import EpisodeSampler
 from metasearch.episodes.triplets import TripletSampler
@@ -114,7 +114,7 @@ class Part:
         """
         translations = self.translations(without) if without else self._all_translations
         queries = self.queries(questions) if questions else self.documents[:0]
-        queries = adapted(queries, before) if before is not None and questions else queries
+        queries = mapped(queries, before) if before is not None and questions else queries
         place = {each.id: i for i, each in enumerate(self.data.candidates)}
         rows = [[place[c.id] for own in self.data.answers[q.id].values() for c in own] for q in questions]
         answers = [self.documents[own] - query for own, query in zip(rows, queries, strict=True)]
@@ -161,7 +161,7 @@ class Task:
     def score(self, matrix: Array) -> Array:
         """Return mAP@20 of the other questions with an adapter, without and with balanced scores, `(2,)`."""
         queries, right = self._scored
-        scores = adapted(queries, matrix) @ self.part.documents.T
+        scores = mapped(queries, matrix) @ self.part.documents.T
         return np.asarray(precisions(scores, self.part.languages, right).mean(1))
 
 

@@ -26,7 +26,7 @@ from metasearch.data.documents.passage import Passage
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import estimate
+from metasearch.encoders.maps import estimate
 from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile

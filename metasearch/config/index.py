@@ -151,13 +151,13 @@ class RankingSettings(Settings):
     """How passages are ranked; None is as the index says, or else `RANKED_BY_DEFAULT`."""
 
     hybrid: bool | None = None
-    """Rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank."""
+    """Rank by the query's words (BM25), too: for names, numbers and codes."""
     expand: bool | None = None
     """Average passages with neighbours in other languages, for translated documents."""
     balance: bool | None = None
     """Normalise scores per language, for answers in several languages; by default where most pages are translated."""
-    by: Annotated[Literal["page", "passage"] | None, Flag(metavar="page|passage")] = None
-    """Give a page one hit as long as there are other pages, or rank all passages alike; by default page."""
+    by: Annotated[Literal["group", "page", "passage"] | None, Flag(metavar="group|page|passage")] = None
+    """Rank pages with their translations as one hit, pages, or passages; by default group."""
 
     def completed(self, other: "RankingSettings") -> Self:
         """Return the settings with values of another in place of None."""
@@ -168,10 +168,10 @@ class RankingSettings(Settings):
     def options(self) -> list[str]:
         """The options of `metasearch search` that rank so, where they differ from the defaults."""
         flags = [f"--{name}" for name in ("hybrid", "expand", "balance") if getattr(self, name)]
-        return flags + ["--by passage"] * (self.by == "passage")
+        return flags + [f"--by {self.by}"] * (self.by in ("page", "passage"))
 
 
-RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=False, by="page")
+RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=False, by="group")
 
 
 RERANK_TOP = 100
@@ -202,6 +202,8 @@ class SearchSettings(RankingSettings):
         tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(name="--language", metavar="TAG")
     ] = ()
     """Language of hits, such as de; repeatable."""
+    prefer: Annotated[tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(metavar="TAGS", comma=True)] = ()
+    """Languages in which a page with translations is shown, such as de,en; by default that of the query."""
     where: Annotated[tuple[Condition, ...], BeforeValidator(parse_conditions), Flag(metavar="CONDITION")] = ()
     """Condition on a field of rows, such as topic=news or 'price<10'; repeatable."""
 

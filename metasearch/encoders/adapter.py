@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from metasearch.config.roles import Role
+from metasearch.encoders.maps import mapped
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import ConfigError, nearest
 
@@ -127,14 +128,7 @@ class MappedEncoder:
     def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
         """Return unit vectors of texts, `(len(texts), D)`."""
         vectors = self.before.encode(texts, role)
-        return adapted(vectors, self.matrix) if role == "question" else vectors
-
-
-def adapted(queries: NDArray[np.float32], matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return unit vectors of queries `(n, D)` through the matrix of an adapter `(D, D)`."""
-    mapped = queries.astype(np.float64) @ matrix.T.astype(np.float64)
-    lengths = np.linalg.norm(mapped, axis=1, keepdims=True)
-    return np.asarray(mapped / np.where(lengths > 0, lengths, 1.0), np.float32)
+        return mapped(vectors, self.matrix) if role == "question" else vectors
 
 
 def build_adapter(form: str, dimension: int, rank: int = RANK) -> QueryAdapter:

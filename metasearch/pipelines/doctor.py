@@ -9,7 +9,6 @@ from tokenizers import Tokenizer
 
 from metasearch.compress.onnx_encoder import FILE as EXPORT
 from metasearch.compress.onnx_encoder import TOKENIZER, OnnxEncoder
-from metasearch.config.index import RankingSettings
 from metasearch.data.parallel.saved import SavedTable, is_prepared
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, EncoderError, MetasearchError, RunFolderError, first_line, to_resume
@@ -19,7 +18,6 @@ from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.projection import MAP, MAP_PAGES
 from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums, require_unchanged
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
@@ -143,9 +141,11 @@ def _index(folder: Path) -> Iterator[Finding]:
         return
     found = f"{store.places:,} passages of {len(store.files):,} documents, all sound; encoder '{store.kind.encoder}'"
     yield Finding("files", found)
-    ranked = " ".join(RankingSettings(**store.ranking).options) or "as by default"
-    translated = f"; translations of {int(store.arrays[MAP_PAGES][0])} pages" if MAP in store.arrays else ""
-    adapted = f"{translated}; adapter '{store.adapter.name}'" if store.adapter else translated
+    plan = store.plan
+    ranked = " ".join(plan.ranking.options) or "as by default"
+    translated = f"; translations of {plan.translated} pages" if plan.translations is not None else ""
+    learned = f"; centre of queries from {plan.learned.count:,} queries" if plan.learned else ""
+    adapted = f"{translated}{learned}" + (f"; adapter '{plan.adapter.name}'" if plan.adapter else "")
     places = f"paths below {store.root}" if store.root else "paths as they were named"
     yield Finding("search", f"{ranked}{adapted}; {places}")
     for tag, reason in store.unknown.items():

@@ -18,7 +18,6 @@ from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import append
 from metasearch.retrieval.index.base import canonical
 from metasearch.retrieval.index.database import INNER, exists
-from metasearch.retrieval.index.projection import MAP, of_arrays, query_matrix
 from metasearch.retrieval.index.stores import is_address, open_store
 
 log = logging.getLogger(__name__)
@@ -50,14 +49,15 @@ def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tu
     if settings.precision != "float32":
         log.info("%s: its passages are in %s; the exported model computes in float32", store.name, settings.precision)
     parts, made = [], plain(encoder)
-    if neutral := of_arrays(store.arrays):
-        append(made, neutral)
-        parts.append(f"its projection of {_join(neutral.languages)}")
-    if MAP in store.arrays:
+    plan = store.plan
+    if plan.projection:
+        append(made, plan.projection)
+        parts.append(f"its projection of {_join(plan.projection.languages)}")
+    if plan.translations is not None:
         parts.append("its map of translations")
-    if store.adapter:
-        parts.append(f"its query adapter '{store.adapter.name}'")
-    matrix = query_matrix(store.arrays, store.adapter)
+    if plan.adapter:
+        parts.append(f"its query adapter '{plan.adapter.name}'")
+    matrix = plan.query_matrix
     made = made if matrix is None else _with_queries_through(made, matrix)
     if not parts:
         log.info("%s: it has no projection, and no adapter in use: its encoder is exported alone", store.name)

@@ -16,7 +16,8 @@ from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.texts import Tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import Projection, append, check_counts, estimate, is_neutral, require_none
+from metasearch.encoders.maps import Projection, check_counts, estimate
+from metasearch.encoders.neutral import append, is_neutral, require_none
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.errors import ConfigError
 from metasearch.evaluation.study.bias import BiasFigures, measure_ranking_bias

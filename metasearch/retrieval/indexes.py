@@ -107,8 +107,8 @@ def index_documents(
         expand = bool(target and ranked.get("expand"))
         if expand:
             store.expand()
-        if store.adapter and to:
-            log.warning("%s: the copy is searched without the adapter '%s' of the index", to, store.adapter.name)
+        if store.plan.adapter and to:
+            log.warning("%s: the copy is searched without the adapter '%s' of the index", to, store.plan.adapter.name)
         if target and to:
             words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
             result = replace(result, copied=target.copy(store, to, words, expand, heard))
@@ -218,8 +218,8 @@ def open_searcher(
     searcher = Searcher(store, loaded, reranker)
     if options := searcher.ranking.options:
         log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
-    if store.adapter:
-        log.info("%s: searched with its adapter '%s'", store.name, store.adapter.name)
+    if store.plan.adapter:
+        log.info("%s: searched with its adapter '%s'", store.name, store.plan.adapter.name)
     return searcher
 
 

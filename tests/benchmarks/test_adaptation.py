@@ -11,7 +11,7 @@ from benchmarks.paper.adapter_cells import INNER, MOST, OUTER, Cell, best_rates,
 from benchmarks.paper.adapter_shots import TEST, Part, chosen_rates, in_languages, tasks
 from benchmarks.paper.adapter_tables import gain
 from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.encoders.adapter import adapted
+from metasearch.encoders.maps import mapped
 
 EYE = np.eye(16, dtype=np.float32)
 
@@ -87,7 +87,7 @@ def test_a_closed_form_behind_a_start_is_computed_of_the_queries_that_it_moves()
     class Moved(Basis):
         def encode(self, texts, role):
             vectors = super().encode(texts, role)
-            return adapted(vectors, start) if role == "question" else vectors
+            return mapped(vectors, start) if role == "question" else vectors
 
     behind = Part("site", own.data, Moved()).closed_form(asked)
     np.testing.assert_allclose(own.closed_form(asked, start), behind @ start, atol=1e-4)

@@ -8,7 +8,8 @@ import pytest
 
 from helpers.backbones import RECURRENT, make
 from metasearch.compress.student import make_student
-from metasearch.encoders.neutral import Projection, append
+from metasearch.encoders.neutral import append
+from metasearch.encoders.maps import Projection
 
 needs_onnx = pytest.mark.skipif(
     not all(map(find_spec, ("onnx", "onnxscript", "onnxruntime"))),

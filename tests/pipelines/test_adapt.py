@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from metasearch.data.labels import load_labels
-from metasearch.encoders.translations import translation_map
+from metasearch.encoders.maps import translation_map
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.pipelines.adapt.job import Trial, adapt
 from metasearch.pipelines.tune import workshop

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from metasearch.encoders.adapter import adapted
+from metasearch.encoders.maps import mapped
 from metasearch.pipelines.adapt.metric import metric_adapter
 
 D = 5
@@ -32,6 +32,6 @@ def test_a_direction_that_all_queries_share_stops_deciding():
     offset = pages.mean(0) - np.array([1 / 3, 1 / 3, 1.5], np.float32)
     matrix = metric_adapter(offset, np.zeros((0, 3), np.float32))
     assert (pages @ query).argmax() == 2
-    found = adapted(query[None], matrix)
+    found = mapped(query[None], matrix)
     assert (found @ pages.T).argmax() == 0
     assert np.isclose(np.linalg.norm(found), 1)

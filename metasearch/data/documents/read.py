@@ -17,7 +17,12 @@ from pathlib import Path
 from metasearch import io
 from metasearch.config.languages import UNKNOWN, is_known, primary_language
 from metasearch.data.documents.chunking import Chunker, Settings
-from metasearch.data.documents.languages import disagreements, find_folder_language, find_language
+from metasearch.data.documents.languages import (
+    disagreements,
+    find_folder_language,
+    find_language,
+    path_without_language,
+)
 from metasearch.data.documents.own_output import file_kind, folder_kind
 from metasearch.data.documents.pages import Pages
 from metasearch.data.documents.passage import BELOW, Notes, Passage, Section
@@ -43,6 +48,8 @@ SUFFIXES = {
 
 _PAGES = ("text", "markdown", "html")
 """Readers of files that are one page. A line of other files is a row of a table, a page of PDF or a Word paragraph."""
+GROUP = "group"
+"""Field of rows that a page and its translations share."""
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
 _LARGEST_PAGE = 2**20
@@ -251,6 +258,17 @@ def is_page(file: str) -> bool:
 def page_of(passage: Passage) -> tuple[str, int]:
     """Return what tells a passage's page: its file, and its line where a line of the file is a page."""
     return passage.file, 0 if is_page(passage.file) else passage.line
+
+
+def group_of(passage: Passage) -> str:
+    """Return what a passage's page shares with its translations: the field `group`, or its path without the language.
+
+    A line of a file is a page without translations unless it has the field.
+    """
+    if GROUP in passage.fields:
+        return f"group {passage.fields[GROUP]}"
+    file, line = page_of(passage)
+    return f"{file}:{line}" if line else path_without_language(file)
 
 
 def _skip(source: Source, error: DataError) -> None:

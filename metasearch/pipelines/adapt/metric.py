@@ -16,7 +16,7 @@ side of queries alone.
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.encoders.translations import second_moment
+from metasearch.encoders.maps import second_moment
 
 Vectors = NDArray[np.float32]
 

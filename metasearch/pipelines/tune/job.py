@@ -28,7 +28,8 @@ from metasearch.data.records import RetrievalData, texts_of
 from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import append, estimate, is_neutral
+from metasearch.encoders.maps import estimate
+from metasearch.encoders.neutral import append, is_neutral
 from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import DataError, Interrupted, RunFolderError, quoted
 from metasearch.evaluation.report.formats import duration

@@ -13,8 +13,7 @@ from metasearch.data.documents.read import is_page
 from metasearch.data.folds import Split, split
 from metasearch.data.records import RetrievalData, grouped
 from metasearch.data.texts import tagged_of
-from metasearch.encoders.translations import FIRST
-from metasearch.encoders.translations import LEAST as LEAST_PAGES
+from metasearch.encoders.maps import FIRST, LEAST_PAGES
 from metasearch.errors import ConfigError
 from metasearch.pipelines.tune.pages import Pages
 

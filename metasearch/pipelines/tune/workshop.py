@@ -15,9 +15,9 @@ from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.adapter import MappedEncoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
+from metasearch.encoders.maps import translation_map
 from metasearch.encoders.neutral import ProjectedEncoder, append, is_neutral
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
-from metasearch.encoders.translations import translation_map
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines import factory

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save
 
 from metasearch.errors import ConfigError, NonFiniteError, nearest
-from metasearch.retrieval.index.base import Adapter, Kind
+from metasearch.retrieval.index.base import Kind
+from metasearch.retrieval.index.plan import Adapter, SearchPlan
 
 if TYPE_CHECKING:
     from metasearch.retrieval.index.local import LocalStore
@@ -52,9 +52,9 @@ class AdapterFacts:
     vectors: str
 
 
-def vectors_hash(kind: Kind, arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return a hash of the encoder and the projection of an index."""
-    return hashlib.sha256(kind.fingerprint.encode() + (save(dict(arrays)) if arrays else b"")).hexdigest()[:16]
+def vectors_hash(kind: Kind, plan: SearchPlan) -> str:
+    """Return a hash of the encoder, the projection and the map of translations of an index."""
+    return hashlib.sha256(kind.fingerprint.encode() + plan.space).hexdigest()[:16]
 
 
 def adapters_in(state: Mapping[str, Any]) -> list[AdapterFacts]:
@@ -67,7 +67,7 @@ def read_adapter(store: "LocalStore") -> Adapter | None:
     facts = next((each for each in adapters_in(store.state) if each.name == store.state.get(IN_USE)), None)
     if facts is None:
         return None
-    if facts.vectors != vectors_hash(store.kind, store.arrays):
+    if facts.vectors != vectors_hash(store.kind, store.plan):
         log.warning(
             "%s: adapter '%s' is not used: it was learned before the projection of the index was estimated again; run "
             "metasearch adapt with its labels again", store.name, facts.name,
@@ -95,7 +95,7 @@ def add_adapter(
     known = adapters_in(writer.state)
     require_new(writer.state, facts["name"], writer.folder)
     row = 1 + max((each.row for each in known), default=_FIRST_ROW - 1)
-    new = AdapterFacts(row=row, vectors=vectors_hash(writer.kind, writer.arrays), **facts)
+    new = AdapterFacts(row=row, vectors=vectors_hash(writer.kind, writer.plan), **facts)
     now = {
         ADAPTERS: [asdict(each) for each in (*known, new)],
         IN_USE: new.name if use else writer.state.get(IN_USE, ""),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,7 +16,9 @@ from metasearch.config.index import Condition
 from metasearch.config.languages import normalise_tag
 from metasearch.data.documents.pages import Blocks
 from metasearch.data.documents.passage import Passage
+from metasearch.data.documents.read import group_of, page_of
 from metasearch.errors import ConfigError, EncoderError, nearest
+from metasearch.retrieval.index.plan import SearchPlan
 
 KEY_BYTES = 16
 FREE = ("neutral",)
@@ -46,24 +49,37 @@ class SearchError(ConfigError):
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage that was found, at the first of its places, with its similarity to the query."""
+    """A passage that was found, at the first of its places, with its score for the query.
+
+    Attributes:
+        places: places of the documents that have this text with these fields, this one included.
+        languages: languages of the places and of the page's translations, that of the passage first.
+        translations: best passages of the page's translations, where a hit is a page with its translations.
+    """
 
     score: float
     passage: Passage
     places: int = 1
-    """Places of the documents that have this text with these fields, this one included."""
     languages: tuple[str, ...] = ()
-    """Languages of the places, that of the passage first."""
+    translations: tuple[Passage, ...] = ()
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A document file as it was when its passages were cut."""
+    """A document file as it was when its passages were cut.
+
+    Attributes:
+        group: what it shares with its translations: its path without the language, or the addresses that its head
+            names; empty in an index of an earlier release.
+        url: address that its head names as canonical, or empty.
+    """
 
     path: str
     size: int
     sha256: str
     language: str = ""
+    group: str = field(default="", compare=False)
+    url: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +149,22 @@ def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Adapter:
-    """A query adapter: its name, and the matrix `(D, D)` that the vectors of queries are multiplied by."""
+class PageScores:
+    """The passages of some pages, page by page, and their scores for a query: n passages of P pages.
 
-    name: str
-    matrix: NDArray[np.float32]
+    Attributes:
+        rows: of the passages, in the order of their page, `(n,)`.
+        scores: of the passages, `(n,)`.
+        starts: first passage of each page, `(P,)`.
+        languages: language of each page, `(P,)`.
+        groups: number of each page's group of translations, from 0, `(P,)`.
+    """
+
+    rows: Rows
+    scores: Scores
+    starts: Rows
+    languages: Sequence[str]
+    groups: Rows
 
 
 @dataclass(frozen=True)
@@ -158,17 +185,15 @@ class Store(Protocol):
     Attributes:
         name: the index, as errors name it.
         kind: encoder and settings of the index.
-        arrays: arrays that belong to the vectors, such as the projection of a neutral index.
+        plan: how the index is searched.
         languages: how many rows each language has, most first.
-        ranking: how the index is to be searched, as keys of `RankingSettings`.
-        adapter: the map of query vectors that the index is searched with.
         root: the folder to which paths of documents are relative; None where they are not on this machine, or as given.
         unknown: languages that the encoder hardly knows, and the reason of each (`encoders.unknown_languages`).
     """
 
     name: str
     kind: Kind
-    arrays: Mapping[str, NDArray[Any]]
+    plan: SearchPlan
 
     @property
     def languages(self) -> Mapping[str, int]: ...  # noqa: D102
@@ -176,14 +201,6 @@ class Store(Protocol):
     @property
     def unknown(self) -> Mapping[str, str]:  # noqa: D102
         return {}
-
-    @property
-    def ranking(self) -> Mapping[str, Any]:  # noqa: D102
-        return {}
-
-    @property
-    def adapter(self) -> Adapter | None:  # noqa: D102
-        return None
 
     @property
     def root(self) -> Path | None:  # noqa: D102
@@ -217,6 +234,37 @@ class Store(Protocol):
         """Return the passages of rows at their first places, and how many places each has."""
         ...
 
+    def score_pages(
+        self,
+        vector: NDArray[np.float32],
+        ranking: Ranking,
+        languages: Collection[str] = (),
+        expanded: bool = False,
+        where: Sequence[Condition] = (),
+    ) -> PageScores:
+        """Return all passages of the pages that some rows are in, and of the translations of these pages.
+
+        By default only these rows are known, and pages are translations by the paths of their files.
+
+        Args:
+            vector: of the query, `(D,)`.
+            ranking: rows, and their scores for the query.
+            languages: of passages; none means all.
+            expanded: score the second vectors of rows.
+            where: conditions on further fields, all of which a passage meets.
+        """
+        pages: dict[tuple[str, int], list[int]] = {}
+        found = [passage for passage, _ in self.passages(ranking[0])]
+        for i, passage in enumerate(found):
+            pages.setdefault(page_of(passage), []).append(i)
+        # The best passage of a page alone: others may be missing, so that a window would say nothing.
+        best = np.array([max(own, key=lambda i: float(ranking[1][i])) for own in pages.values()], np.int64)
+        firsts = [found[i] for i in best.tolist()]
+        groups = number_groups([group_of(each) for each in firsts], [each.language for each in firsts])
+        return PageScores(
+            ranking[0][best], ranking[1][best], np.arange(len(best)), [p.language for p in firsts], groups
+        )
+
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places.
 
@@ -241,6 +289,17 @@ class Store(Protocol):
     ) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
         raise SearchError("hybrid", "cannot_rank_words", f"{self.name} cannot rank by words")
+
+
+def number_groups(names: Sequence[str], languages: Sequence[str]) -> Rows:
+    """Return the number of each page's group, from 0, `(P,)`; translations have the same name and other languages.
+
+    Pages of a name are apart where two of them are in one language.
+    """
+    sizes, distinct = Counter(names), Counter(name for name, _ in {*zip(names, languages, strict=True)})
+    numbers: dict[object, int] = {}
+    keys = (name if distinct[name] == sizes[name] else (name, i) for i, name in enumerate(names))
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
 def require_languages(asked: Collection[str], known: Mapping[str, int]) -> None:

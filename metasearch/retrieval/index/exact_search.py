@@ -144,6 +144,16 @@ def search_int8(
     return whole
 
 
+def score_int8(vectors: Quantised, rows: Rows, query: NDArray[np.float32]) -> Scores:
+    """Return the scores of some rows for one query `(D,)`, `(r,)`: the bits of `search_int8`."""
+    halves, steps = split_queries(query[None])
+    upper, lower = integer_products(halves)(vectors.codes[rows]).T
+    scores = ((upper << _LOW_BITS) + lower).astype(np.float32)
+    scores *= vectors.steps[rows]
+    scores *= steps
+    return scores
+
+
 def integer_products(halves: Codes) -> Callable[[Codes], NDArray[np.int32]]:
     """Return a function from codes `(b, D)` to their dot products with `halves` `(q, D)`, `(b, q)`.
 

@@ -3,7 +3,7 @@
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
@@ -15,13 +15,15 @@ from safetensors.numpy import load
 
 from metasearch.config.index import Condition
 from metasearch.config.languages import normalise_tag
+from metasearch.data.documents.languages import path_without_language
 from metasearch.data.documents.passage import BELOW, Passage
+from metasearch.data.documents.read import GROUP, is_page
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index.adapters import read_adapter
 from metasearch.retrieval.index.base import (
-    Adapter,
     Keys,
     Kind,
+    PageScores,
     Ranking,
     Rows,
     SearchError,
@@ -36,11 +38,13 @@ from metasearch.retrieval.index.base import (
 )
 from metasearch.retrieval.index.bm25 import Bm25
 from metasearch.retrieval.index.database import ARRAYS, PROJECTED, ROW, Block, Database, read_state
-from metasearch.retrieval.index.exact_search import Groups, Quantised, search_int8
+from metasearch.retrieval.index.exact_search import Groups, Quantised, score_int8, search_int8
 from metasearch.retrieval.index.expansion import expand_vectors
 from metasearch.retrieval.index.fields import Column
+from metasearch.retrieval.index.page_book import PageBook
 from metasearch.retrieval.index.places import find_encoder, find_root
-from metasearch.retrieval.index.projection import projected, projection_in
+from metasearch.retrieval.index.plan import SearchPlan
+from metasearch.retrieval.index.projected import projected
 from metasearch.runs.versions import cores
 
 _REMEMBERED = 64
@@ -106,13 +110,14 @@ class LocalStore(Store):
         self.kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder))
         # An index may have tags of an earlier version, such as `iw`.
         self._tags = list(map(normalise_tag, state["languages"]))
-        self.arrays: Mapping[str, NDArray[Any]] = {}
-        """Arrays that belong to the vectors: the projection of a neutral index, and the map of its translations."""
         self.unprojected = self.has_pages = state["schema"] != PROJECTED
         """Whether stored vectors are those of the encoder, and go through the projection when they are read; whether
         documents have headings and blocks."""
-        if state["arrays"]:
-            self.arrays = load(database.row("state", ARRAYS, "the index")[0])
+        record = load(database.row("state", ARRAYS, "the index")[0]) if state["arrays"] else {}
+        self.ranking_facts = {"balance": bool(state.get("translated")), **state.get("ranking", {})}
+        """How the index is to be searched, as keys of `RankingSettings`."""
+        self.plan = SearchPlan.read(record, self.ranking_facts)
+        self.plan = replace(self.plan, adapter=read_adapter(self))
         self._last: tuple[tuple[frozenset[str], ...], Groups] | None = None
         self.expanded: Quantised | None = None
         """Second vectors of all rows, after `expand`."""
@@ -163,16 +168,6 @@ class LocalStore(Store):
         for tag, count in zip(self._tags, np.bincount(self._row_languages).tolist(), strict=False):
             counts[tag] += count
         return dict(sorted((+counts).items(), key=lambda item: (-item[1], item[0])))
-
-    @property
-    def ranking(self) -> dict[str, Any]:
-        """How the index is to be searched, as keys of `RankingSettings`."""
-        return {"balance": bool(self.state.get("translated")), **self.state.get("ranking", {})}
-
-    @cached_property
-    def adapter(self) -> Adapter | None:
-        """The query adapter that the index is searched with."""
-        return read_adapter(self)
 
     def state_row(self, number: int, what: str) -> bytes:
         """Return a row of the table of state; `RunFolderError` says that `what` is damaged."""
@@ -305,18 +300,11 @@ class LocalStore(Store):
         """Return the field of a condition for all rows, read on first use."""
         columns, name = self._columns, condition.name
         if columns.get(name) is None and (name in columns or not columns):
-            found, names = [], set[str]()
-            for number, values in self._database.rows("passage", "WHERE length(fields) > 0"):
-                if values is None:
-                    raise self._database.damaged(f"passage {number}")
-                fields = json.loads(values[2])
-                names.update(fields)
-                if name in fields:
-                    found.append((number, fields[name]))
+            names = set[str]()
+            found = list(self._field_values(name, names))
             columns |= {each: columns.get(each) for each in names}
-            rows = self._contents.rows_of(np.array([number for number, _ in found], np.int64)).tolist()
             if name in names:
-                columns[name] = Column((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
+                columns[name] = Column(found)
         if name in PLACES and name not in columns:
             columns[name] = Column(self.place_values(name))
         require_field(condition, columns)
@@ -326,6 +314,20 @@ class LocalStore(Store):
             message = f"the field '{name}' has no text, number or boolean to filter by"
             raise SearchError("where", "unknown_field", message)
         return column
+
+    def _field_values(self, name: str, names: set[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield each row with a field and its value; `names` gets the names of all fields."""
+        found = []
+        for number, values in self._database.rows("passage", "WHERE length(fields) > 0"):
+            if values is None:
+                raise self._database.damaged(f"passage {number}")
+            fields = json.loads(values[2])
+            if names is not None:
+                names.update(fields)
+            if name in fields:
+                found.append((number, fields[name]))
+        rows = self._contents.rows_of(np.array([number for number, _ in found], np.int64)).tolist()
+        yield from ((row, value) for row, (_, value) in zip(rows, found, strict=True) if row >= 0)
 
     def place_values(self, name: str) -> Iterator[tuple[int, str]]:
         """Yield each row with the paths or the titles of its documents (`PLACES`)."""
@@ -370,6 +372,43 @@ class LocalStore(Store):
             return [(first, heading, anchor) for first, heading, anchor in json.loads(headings)]
 
         return read
+
+    def score_pages(
+        self,
+        vector: NDArray[np.float32],
+        ranking: Ranking,
+        languages: Collection[str] = (),
+        expanded: bool = False,
+        where: Sequence[Condition] = (),
+    ) -> PageScores:
+        """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`."""
+        searched = self.expanded if expanded else self.quantised
+        assert searched is not None
+        inside = self.rows_in(languages, where) if languages or where else None
+        return self._pages.scores(ranking[0], inside, lambda rows: score_int8(searched, rows, vector))
+
+    @cached_property
+    def _pages(self) -> PageBook:
+        """The pages of the documents, and which are translations of each other."""
+        rows = self._contents.rows_of(self._contents.ids)
+        tags = np.array(self._tags)[self._row_languages[rows]] if len(rows) else np.zeros(0, str)
+        grouped = dict(self._field_values(GROUP)) if self._has_rows else {}
+        names, starts = list[str](), list[int]()
+        for file, part in self._contents.parts():
+            if is_page(file.path):
+                heads = [part.start] if part.stop > part.start else []
+                names += [file.group or path_without_language(file.path)] * len(heads)
+            else:
+                lines = self._contents.lines[part]
+                heads = (part.start + np.flatnonzero(np.diff(lines, prepend=-1))).tolist()
+                own = ((head, grouped.get(int(rows[head]))) for head in heads)
+                names += [f"{file.path}:{head}" if value is None else f"group {value}" for head, value in own]
+            starts += heads
+        return PageBook.of(rows, np.array(starts, np.int64), tags, names)
+
+    @property
+    def _has_rows(self) -> bool:
+        return any(not is_page(file.path) for file in self._contents.files)
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""
@@ -432,8 +471,8 @@ class LocalStore(Store):
     @cached_property
     def quantised(self) -> Quantised:
         """All rows' vectors, through the projection of a neutral index; `RunFolderError` if damaged."""
-        if projection_in(self.arrays) and self.unprojected:
-            return projected(self.folder, f"{len(self)} {self.contents}", self.arrays, self._stored)
+        if self.plan.projection and self.unprojected:
+            return projected(self.folder, f"{len(self)} {self.contents}", self.plan, self._stored)
         return self._stored()
 
     def _stored(self) -> Quantised:

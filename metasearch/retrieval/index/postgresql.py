@@ -35,6 +35,7 @@ from metasearch.retrieval.index.base import (
 )
 from metasearch.retrieval.index.copies import first_bits, require_expanded
 from metasearch.retrieval.index.local import PLACES, LocalStore
+from metasearch.retrieval.index.plan import SearchPlan
 from metasearch.retrieval.index.postgresql_copy import (
     copy_to_postgresql,
     create_tables,
@@ -76,7 +77,7 @@ class PostgresStore(Store):
             self.state, packed = connection.execute(sql, (number,)).fetchone()
         self.number = number
         self.kind = Kind(**self.state["kind"])
-        self.arrays: Mapping[str, NDArray[Any]] = load(packed) if packed else {}
+        self.plan = SearchPlan.read(load(packed) if packed else {}, self.state["ranking"])
         self._visible = f"since <= {number} AND (until IS NULL OR until > {number})"
 
     @classmethod
@@ -104,11 +105,6 @@ class PostgresStore(Store):
     def unknown(self) -> dict[str, str]:
         """Languages that the encoder hardly knows, as the index said that was copied."""
         return dict(self.state["unknown"])
-
-    @property
-    def ranking(self) -> dict[str, Any]:
-        """How the index is to be searched, as keys of `RankingSettings`."""
-        return dict(self.state["ranking"])
 
     @property
     def languages(self) -> dict[str, int]:

@@ -78,7 +78,8 @@ class _Copying:
         kind = Kind(**self.state["kind"])
         kind.require_encoder(server.address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
         kind.require_settings(server.address.shown, store.kind, FREE)  # on which `arrays` depend
-        self.arrays = save(dict(store.arrays)) if store.arrays else b""
+        record = store.plan.record
+        self.arrays = save(record) if record else b""
         # The vectors of a row depend on its text and on these.
         self.mark = zlib.crc32(self.arrays + (store.contents if expanded else "").encode())
         self.of_files = _by_row(store)
@@ -106,7 +107,7 @@ class _Copying:
         state = {
             **self.state, "contents": store.contents, "expanded": self.expanded is not None, "fields": sorted(fields),
             "languages": store.languages, "written": list(store.state["languages"]), "unknown": store.unknown,
-            "ranking": store.ranking,
+            "ranking": store.ranking_facts,
         }  # fmt: skip
         if changed or gone or state != self.state:
             self._end([*gone, *(there.keys() & set(numbers[changed].tolist()))], now)

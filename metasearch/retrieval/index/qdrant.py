@@ -11,7 +11,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -48,6 +48,7 @@ from metasearch.retrieval.index.copies import (
 )
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.plan import SearchPlan
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ class QdrantStore(Store):
         self._spellings: dict[str, list[str]] = {}
         """Canonical tag → tags of points: a collection may have those of an earlier version, such as `iw`."""
         packed = base64.b64decode(state["arrays"])
-        self.arrays: Mapping[str, NDArray[Any]] = load(packed) if packed else {}
+        self.plan = SearchPlan.read(load(packed) if packed else {}, state.get("ranking", {}))
 
     @classmethod
     def check(cls, address: str, expanded: bool) -> None:
@@ -180,11 +181,6 @@ class QdrantStore(Store):
     def unknown(self) -> dict[str, str]:
         """Languages that the encoder hardly knows, as the index said that was copied."""
         return dict(self.state.get("unknown", {}))
-
-    @property
-    def ranking(self) -> dict[str, Any]:
-        """How the collection is to be searched, as keys of `RankingSettings`."""
-        return dict(self.state.get("ranking", {}))
 
     @cached_property
     def languages(self) -> dict[str, int]:
@@ -342,7 +338,8 @@ def copy_to_qdrant(
     kind = Kind(**before["kind"])
     kind.require_encoder(address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
     kind.require_settings(address.shown, store.kind, FREE)  # on which `arrays` depend
-    arrays = base64.b64encode(save(dict(store.arrays))).decode() if store.arrays else ""
+    record = store.plan.record
+    arrays = base64.b64encode(save(record)).decode() if record else ""
     # The vectors of a point depend on its text and on these.
     mark = zlib.crc32(f"{arrays}|{store.contents if expanded else ''}".encode())
     there, length = collection.digests(), float(before["length"])
@@ -363,7 +360,7 @@ def copy_to_qdrant(
     for ids in parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
     state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
-    state |= {"unknown": store.unknown, "ranking": store.ranking}
+    state |= {"unknown": store.unknown, "ranking": store.ranking_facts}
     collection.call("update_collection", metadata=state)
     return CopyResult(len(store), sent, len(gone))
 

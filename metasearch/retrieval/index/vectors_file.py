@@ -15,7 +15,6 @@ from metasearch.errors import ConfigError
 from metasearch.io import NEW, move, require_room, write_error
 from metasearch.retrieval.index.base import Keys, fields_to_json
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.projection import projection_in
 
 _ROWS = 2**14
 """Rows of a group, which is written before the next one is read."""
@@ -79,6 +78,6 @@ def _batch(store: LocalStore, rows: range, keys: Keys) -> Any:
     facts = {
         "encoder": store.kind.encoder,
         "fingerprint": store.kind.fingerprint,
-        "projected": bool(projection_in(store.arrays)),
+        "projected": store.plan.projection is not None,
     }
     return arrow.RecordBatch.from_pydict(columns, metadata={VECTORS_KEY: json.dumps(facts)})

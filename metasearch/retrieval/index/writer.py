@@ -48,6 +48,7 @@ from metasearch.retrieval.index.database import (
 )
 from metasearch.retrieval.index.exact_search import Quantised, to_int8
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.plan import SearchPlan
 
 ROWS = 4096
 """Passages of a block at most."""
@@ -142,6 +143,12 @@ class IndexWriter(LocalStore):
         tags = np.array([normalise_tag(tag) for tag in self.state["languages"]])[blocks["language"][order]]
         return {str(tag): order[tags == tag][:most] for tag in np.unique(tags)}
 
+    def texts_at(self, places: Rows) -> list[str]:
+        """Return the texts of passages at places of `sample`."""
+        blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
+        read = self._database.rows_at("passage", blocks["id"][places].tolist(), "passage")
+        return [text.decode() for _, text, _ in read]
+
     def stored_of(self, keys: Keys) -> NDArray[np.float32]:
         """Return the stored vectors of passages in the index by key, `(n, D)`."""
         blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
@@ -186,12 +193,12 @@ class IndexWriter(LocalStore):
     def finish(
         self,
         files: Sequence[FilePlaces],
-        arrays: Mapping[str, NDArray[Any]] | None = None,
+        plan: SearchPlan | None = None,
         unknown: Mapping[str, str] | None = None,
     ) -> LocalStore:
         """Set the index's documents, in the order in which hits of equal scores come; delete all other passages.
 
-        `arrays` are those that belong to the vectors, and `unknown` languages that the encoder hardly knows, with the
+        `plan` is how they are searched, and `unknown` languages that the encoder hardly knows, with the
         reasons; by default those of before. Return the index as readers see it from now on; nothing more can be
         written. `RunFolderError` if it cannot be written; the index stays as it was.
         """
@@ -203,7 +210,7 @@ class IndexWriter(LocalStore):
         content = hashlib.sha256(keys.tobytes())
         facts = [[*vars(each.file).values(), each.lines.tolist(), each.headings] for each in files]
         content.update(json.dumps(facts).encode())
-        own = dict(self.arrays if arrays is None else arrays)
+        own = (plan or self.plan).record
         state = {**self.state, "files": len(files), "contents": content.hexdigest(), "arrays": bool(own)}
         state |= {} if unknown is None else {"unknown": dict(unknown)}
         blocks = dict(self._blocks)
@@ -215,7 +222,7 @@ class IndexWriter(LocalStore):
                 self._database.write("page", enumerate(map(_page_row, files)))
             self._compact(blocks, ids)
             self._database.write_state(state)
-            if arrays is not None:
+            if plan is not None:
                 self._database.delete("state", [ARRAYS])
                 self._database.write("state", [(ARRAYS, [save(own)])] if own else [])
         self._database.shrink()

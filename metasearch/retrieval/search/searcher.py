@@ -3,24 +3,26 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config import yaml
-from metasearch.config.index import RANKED_BY_DEFAULT, RankingSettings, SearchSettings
-from metasearch.config.languages import find_tags
+from metasearch.config.index import SearchSettings
+from metasearch.config.languages import UNKNOWN, find_tags, primary_language
 from metasearch.config.roles import Role
+from metasearch.data.documents.languages import detectable, detector
 from metasearch.data.documents.passage import Passage
-from metasearch.data.documents.read import page_of
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
-from metasearch.retrieval.index.base import Hit, Ranking, Rows, Scores, SearchError, Store
-from metasearch.retrieval.index.bm25 import fuse
-from metasearch.retrieval.search.neutral import project
+from metasearch.retrieval.index.base import Hit, Ranking, SearchError, Store
+from metasearch.retrieval.search.pages import RankedPages
+from metasearch.retrieval.search.passages import ROLE
 
 if TYPE_CHECKING:
     from metasearch.encoders.cross_encoder import Reranker
@@ -28,11 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 QUERY: Role = "question"
-_FUSED = 10
-"""How many times as many passages as are wanted each of two rankings brings to their fusion."""
-_FUSED_LEAST = 100
-_PAGED, _PAGED_MOST = 4, 32
-"""Hits by page: how many times as many passages are ranked first, and at most if these are enough for passages."""
+_DEPTH, _DEPTH_LEAST, _DEPTH_MOST = 4, 64, 64
+"""Hits by page: how many times as many passages of a language are looked at first, at least and at most."""
 _WHOLE = 2**20
 """Tokens of a text: none that is cut at this length was ever a passage."""
 
@@ -48,11 +47,7 @@ class Searcher:
         self.store = store
         self.encoder = encoder
         self.reranker = reranker
-        self.projected = project(encoder, store.arrays, store.adapter)
-        """Gives the vectors of the index: of its encoder, through the projection of a neutral index; those of queries
-        also through its adapter."""
-        stored = yaml.check(dict(store.ranking), RankingSettings, f"ranking of {store.name}")
-        self.ranking = stored.completed(RANKED_BY_DEFAULT)
+        self.ranking = store.plan.ranking
         """How the index is searched unless told otherwise."""
 
     def reopen(self) -> "Searcher | None":
@@ -78,6 +73,7 @@ class Searcher:
         expand: bool | None = None,
         balance: bool | None = None,
         by: str | None = None,
+        prefer: Collection[str] = (),
         rerank: int = 0,
         where: Any = (),
     ) -> list[list[Hit]]:
@@ -90,16 +86,19 @@ class Searcher:
             top_k: how many are wanted for each.
             languages: of the passages, as tags in any case; by default all. `en` has `en-US`, too (RFC 4647, basic
                 filtering).
-            hybrid: rank by the query's words (BM25), too, and fuse both rankings by reciprocal rank; a score is then
-                that of the fusion.
+            hybrid: rank by the query's words (BM25), too: the passage with the best words gains a standard deviation
+                of the scores (`metasearch.retrieval.search.pages`).
             expand: score passages with their nearest ones in other languages (`metasearch.retrieval.search.searcher`).
             balance: measure each score from the best score in the passage's language
                 (`metasearch.encoders.pool_scores`); passages of unknown language count as one language.
-            by: `page`: a page has one hit, its best passage, as long as there are other pages among the best 32 ·
-                `top_k` passages; `passage`: all passages are ranked alike. A page is a file; a page of a PDF; a row of
-                a table.
-            rerank: passages of each query, at least `top_k`, that the cross-encoder reads; the score of a hit is then
-                the raw score of the cross-encoder. 0 reranks none.
+            by: `page`: pages are ranked by `metasearch.encoders.page_scores`, and a hit is the best passage of a page.
+                `group`: a page and its translations are one hit, and the others are in `Hit.translations`. Further
+                passages of a page follow only where there are fewer pages. `passage`: all passages are ranked alike.
+                A page is a file; a page of a PDF; a row of a table.
+            prefer: languages in which a page with translations is shown, the first before the others; by default that
+                of the query (py3langid, among the languages of the index), else the version with the best score.
+            rerank: hits of each query, at least `top_k`, that the cross-encoder reads; the score of a hit is then the
+                raw score of the cross-encoder. 0 reranks none.
             where: conditions on further fields; hits meet all of them: `["price<10", "topic=news"]`, or a mapping for
                 equal values, `{"topic": "news"}` (`metasearch.config.index`).
 
@@ -112,27 +111,30 @@ class Searcher:
         """
         asked = {
             "top_k": top_k, "languages": tuple(languages), "hybrid": hybrid, "expand": expand, "balance": balance,
-            "by": by, "rerank": rerank, "where": where,
+            "by": by, "prefer": tuple(prefer), "rerank": rerank, "where": where,
         }  # fmt: skip
         return self.answer(list_texts(queries, "queries"), yaml.check(asked, SearchSettings, "search"))
 
     def answer(self, queries: Sequence[str], asked: SearchSettings) -> list[list[Hit]]:
-        """Return each query's best passages by settings, as `search`."""
+        """Return each query's best hits by settings, as `search`."""
         if not queries:
             return []
         self._require_reranker(asked)
         stored = asked.expand is None
         asked = asked.completed(self.ranking)
-        asked = asked.model_copy(update={"languages": tuple(find_tags(asked.languages, self.languages))})
+        known = {name: tuple(find_tags(getattr(asked, name), self.languages)) for name in ("languages", "prefer")}
+        asked = asked.model_copy(update=known)
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         vectors = self.encode_queries(queries)
         if asked.expand:
             self._expand(stored)
-        hits = self._distinct(asked, lambda count: self._ranked(queries, vectors, count, asked))
+        if asked.by == "passage" and not asked.hybrid:
+            hits = self._distinct(asked, lambda count: self._ranked(vectors, count, asked))
+        else:
+            hits = self._by_page(queries, vectors, asked)
         if asked.rerank:
-            hits = [self._rerank(query, own) for query, own in zip(queries, hits, strict=True)]
-            hits = [by_page(own, asked.top_k) if asked.by == "page" else own[: asked.top_k] for own in hits]
+            hits = [self._rerank(query, own)[: asked.top_k] for query, own in zip(queries, hits, strict=True)]
         return hits
 
     def path_of(self, passage: Passage) -> Path:
@@ -159,45 +161,103 @@ class Searcher:
             raise SearchError("rerank", "cannot_rerank", message)
 
     def encode_queries(self, queries: Iterable[str]) -> NDArray[np.float32]:
-        """Return the unit vectors of queries, `(Q, D)`, with the projection of a neutral index and its query adapter.
+        """Return the unit vectors of queries, `(Q, D)`, as the plan of the index searches with them.
 
         Their dot products with the vectors of `metasearch index --vectors` are the scores of passages.
         """
-        return self.projected.encode(list_texts(queries, "queries"), QUERY)
+        return self.store.plan.queries(self.encoder.encode(list_texts(queries, "queries"), QUERY))
 
-    def _ranked(
-        self, queries: Sequence[str], vectors: NDArray[np.float32], count: int, asked: SearchSettings
-    ) -> list[Ranking]:
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the unit vectors of passages, `(n, D)`, as the plan of the index has them."""
+        return self.store.plan.documents(self.encoder.encode(texts, ROLE))
+
+    def _near(self, vectors: NDArray[np.float32], count: int, asked: SearchSettings) -> list[dict[str, Ranking]]:
+        """Return for each query the best rows by language, or of all languages under the empty text."""
+        tags = list(dict.fromkeys(asked.languages or self.languages)) if asked.balance else [""]
+        groups = [[tag] for tag in tags] if asked.balance else [asked.languages]
+        found = self.store.search(vectors, count, groups, bool(asked.expand), asked.where)
+        each = zip(*(zip(*ranking, strict=True) for ranking in found), strict=True)
+        return [dict(zip(tags, own, strict=True)) for own in each]
+
+    def _ranked(self, vectors: NDArray[np.float32], count: int, asked: SearchSettings) -> list[Ranking]:
         """Return the best rows of each query and their scores, best first."""
-        languages = asked.languages
-        groups = [[tag] for tag in dict.fromkeys(languages or self.languages)] if asked.balance else [languages]
-        wanted = max(_FUSED * count, _FUSED_LEAST) if asked.hybrid else count
-        near = self.store.search(vectors, wanted, groups, bool(asked.expand), asked.where)
-        each = [list(zip(*found, strict=True)) for found in near]
-        found = [merged(own, wanted) for own in zip(*each, strict=True)] if asked.balance else each[0]
-        if not asked.hybrid:
-            return found
-        by_words = self.store.search_words(self.cut_words, queries, wanted, languages, asked.where)
-        return [fuse([near, worded], count) for (near, _), (worded, _) in zip(found, by_words, strict=True)]
+        near = self._near(vectors, count, asked)
+        return [merged([*own.values()], count) if asked.balance else own[""] for own in near]
 
     def _distinct(self, asked: SearchSettings, ranked: Callable[[int], list[Ranking]]) -> list[list[Hit]]:
         """Return the hits of each query; `ranked` returns so many best rows.
 
-        More rows are ranked where equal texts in several languages, or passages of a page, take the places of others.
+        More rows are ranked where equal texts in several languages take the places of others.
         """
         inside = list(dict.fromkeys(asked.languages or self.languages))
-        depth = asked.rerank or asked.top_k
-        paged = asked.by == "page" and not asked.rerank
-        count = depth * (_PAGED if paged else 1)
+        count = depth = asked.rerank or asked.top_k
         while True:
             found = ranked(count)
-            hits = [self._hits(*own, inside) for own in found]
-            deep = not paged or count >= _PAGED_MOST * depth
-            if all(
-                len(rows) < count or len(own if deep else _first_of_pages(own)) >= depth
-                for own, (rows, _) in zip(hits, found, strict=True)
-            ):
-                return [by_page(own, depth) if paged else own[:depth] for own in hits]
+            hits = [self._hits([*zip(*map(np.ndarray.tolist, own), strict=True)], inside) for own in found]
+            if all(len(rows) < count or len(own) >= depth for own, (rows, _) in zip(hits, found, strict=True)):
+                return [own[:depth] for own in hits]
+            count *= 2
+
+    def _by_page(self, queries: Sequence[str], vectors: NDArray[np.float32], asked: SearchSettings) -> list[list[Hit]]:
+        """Return the hits of each query from all passages of the pages that its best passages are in."""
+        depth, inside = asked.rerank or asked.top_k, list(dict.fromkeys(asked.languages or self.languages))
+        count, left = max(_DEPTH * depth, _DEPTH_LEAST), list(range(len(queries)))
+        ranked: dict[int, RankedPages] = {}
+        while left:
+            near = self._near(vectors[left], count, asked)
+            words = self._words([queries[i] for i in left], count, asked)
+            deep = count >= _DEPTH_MOST * depth
+            for i, own, worded in zip(left, near, words, strict=True):
+                ranked[i] = self._rank_pages(queries[i], vectors[i], own, worded, asked)
+                cut = {tag: float(scores[-1]) for tag, (rows, scores) in own.items() if len(rows) >= count}
+                if deep or not cut or ranked[i].certain(depth, cut):
+                    left = [each for each in left if each != i]
+            count *= 2
+        return [self._page_hits(ranked[i], depth, inside, asked) for i in range(len(queries))]
+
+    def _words(self, queries: Sequence[str], count: int, asked: SearchSettings) -> list[dict[int, float]]:
+        """Return the best rows of each query by BM25 with their scores, in a hybrid search."""
+        if not asked.hybrid:
+            return [{} for _ in queries]
+        found = self.store.search_words(self.cut_words, queries, count, asked.languages, asked.where)
+        return [dict(zip(rows.tolist(), scores.tolist(), strict=True)) for rows, scores in found]
+
+    def _rank_pages(
+        self, query: str, vector: NDArray[np.float32], near: Mapping[str, Ranking], words: Mapping[int, float],
+        asked: SearchSettings,
+    ) -> RankedPages:  # fmt: skip
+        rows = np.concatenate([found for found, _ in near.values()] or [np.zeros(0, np.int64)])
+        scores = np.concatenate([found for _, found in near.values()] or [np.zeros(0, np.float32)])
+        further = np.setdiff1d(np.array([*words], np.int64), rows)
+        lowest = np.full(len(further), scores.min(initial=0), np.float32)
+        found = np.concatenate([rows, further]), np.concatenate([scores, lowest])
+        table = self.store.score_pages(vector, found, asked.languages, bool(asked.expand), asked.where)
+        grouped = asked.by == "group"
+        several = grouped and len({*table.groups.tolist()}) < len(table.groups)
+        language = self._detect(query) if several else UNKNOWN
+        own = [tag for tag in self.languages if primary_language(tag) == language]
+        return RankedPages(table, self.store.plan.sharpness, bool(asked.balance), grouped, own, asked.prefer, words)
+
+    @cached_property
+    def _detect(self) -> Callable[[str], str]:
+        """Tells the language of a query, among those of the index."""
+        tags = sorted({primary_language(tag) for tag in self.languages} & detectable())
+        return detector(tags) if len(tags) > 1 else lambda _: tags[0] if tags else UNKNOWN
+
+    def _page_hits(self, ranked: RankedPages, depth: int, inside: Sequence[str], asked: SearchSettings) -> list[Hit]:
+        """Return the best hits; further passages of the same pages only where there are fewer pages."""
+        if asked.by == "passage":
+            return self._distinct(asked, lambda count: [ranked.passages(count)])[0]
+        count = depth
+        while True:
+            pages = ranked.hits(count)
+            found = [(page.row, page.score) for page in pages]
+            more = sorted((each for page in pages for each in page.further), key=lambda each: -each[1])
+            seen = {row for row, _ in found}.union(*(page.translations for page in pages))
+            found += [(row, score) for row, score in more if row not in seen] * (len(pages) < depth)
+            hits = self._hits(found, inside, {page.row: page.translations for page in pages})
+            if len(hits) >= depth or len(ranked) <= count:
+                return hits[:depth]
             count *= 2
 
     def _rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -206,19 +266,28 @@ class Searcher:
         scores = self.reranker.scores(query, [hit.passage.text for hit in hits])
         return [replace(hits[i], score=float(scores[i])) for i in np.argsort(-scores, kind="stable")]
 
-    def _hits(self, rows: Rows, scores: Scores, languages: Sequence[str]) -> list[Hit]:
+    def _hits(
+        self,
+        ranked: Sequence[tuple[int, float]],
+        languages: Sequence[str],
+        translations: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    ) -> list[Hit]:
         """Return ranked rows as hits: equal texts in some languages are one, at the best of their rows."""
-        found = self.store.passages(rows.tolist())
+        rows = [row for row, _ in ranked]
+        found = self.store.passages(rows)
         equal = self.store.equal_rows([passage for passage, _ in found], languages) if len(languages) > 1 else []
+        versions = list(dict.fromkeys(row for row in rows for row in translations.get(row, ())))
+        others = {row: passage for row, (passage, _) in zip(versions, self.store.passages(versions), strict=True)}
         hits: list[Hit] = []
         seen: set[int] = set()
-        for i, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):
+        for i, (row, score) in enumerate(ranked):
             passage, places = found[i]
-            others = {row: (passage.language, places), **(equal[i] if equal else {})}
+            same = {row: (passage.language, places), **(equal[i] if equal else {})}
             if row not in seen:
-                tags = (tag for tag, _ in others.values())
-                hits.append(Hit(score, passage, sum(count for _, count in others.values()), tuple(tags)))
-            seen.update(others)
+                own = tuple(others[each] for each in translations.get(row, ()))
+                tags = dict.fromkeys([*(tag for tag, _ in same.values()), *(each.language for each in own)])
+                hits.append(Hit(score, passage, sum(count for _, count in same.values()), tuple(tags), own))
+            seen.update(same)
         return hits
 
     def cut_words(self, texts: Sequence[str]) -> list[list[int]]:
@@ -228,18 +297,3 @@ class Searcher:
         # Words of every text do not distinguish any.
         special = set(read.special_ids)
         return [[token for token in tokens if token not in special] for tokens in found]
-
-
-def by_page(hits: Sequence[Hit], top_k: int) -> list[Hit]:
-    """Return the best hits, one of each page; further ones of these pages only where there are fewer pages."""
-    first = _first_of_pages(hits)[:top_k]
-    others = sorted(set(range(len(hits))) - set(first))
-    return [hits[i] for i in sorted(first + others[: top_k - len(first)])]
-
-
-def _first_of_pages(hits: Sequence[Hit]) -> list[int]:
-    """Return the number of the first hit of each page."""
-    found: dict[tuple[str, int], int] = {}
-    for i, hit in enumerate(hits):
-        found.setdefault(page_of(hit.passage), i)
-    return list(found.values())

@@ -33,9 +33,8 @@ from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, pack_headings, passage_keys
 from metasearch.retrieval.index.places import encoder_facts, root_facts, shown
-from metasearch.retrieval.index.projection import languages_of
 from metasearch.retrieval.index.writer import IndexWriter, writing
-from metasearch.retrieval.search.neutral import check, project, renewed, warn_of_outside
+from metasearch.retrieval.search.estimate import check, renewed, warn_of_outside
 from metasearch.retrieval.search.passages import ROLE, PortionEncoder, Spread, cutting, encoding
 from metasearch.retrieval.search.roots import Root, choose_root
 from metasearch.retrieval.search.shards import remove_shards
@@ -120,19 +119,19 @@ def update(
         found = plan(store, where, documents, cut, unreadable, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
-        check(encoder, settings.neutral, store.arrays, found.languages + Counter(store.languages))
+        check(encoder, settings.neutral, store.plan, found.languages + Counter(store.languages))
         if not store.unprojected:
-            warn_of_outside(store.arrays, found.languages)
+            warn_of_outside(store.plan, found.languages)
         unknown = _unknown(store, encoder, found)
         _encode(store, encoder, found, cut, callback, others)
-        arrays = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
+        new = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
         ranked = {} if ranking is None else {"ranking": dict(ranking)}
         rooted = {} if where.folder is None else root_facts(where.folder, folder)
         translated = {"translated": _are_translated(found, store)}
         store.state = {**store.state, **encoder_facts(kind.encoder, folder), **ranked, **rooted, **translated}
-        done = store.finish(found.files, arrays, unknown)
+        done = store.finish(found.files, new, unknown)
         assert done.quantised  # caches what goes through a projection
-        passages, languages, neutral = done.places, done.languages, languages_of(done.arrays)
+        passages, languages, neutral = done.places, done.languages, done.plan.languages
         if others is None:  # those of jobs that were not continued
             remove_shards(folder)
     files = {each.file.path: each.file.sha256 for each in found.files}
@@ -178,13 +177,13 @@ def _encode(
     others: PortionEncoder | None,
 ) -> None:
     done, by = 0, others or encoder
-    source = by if store.unprojected else project(by, store.arrays)
     try:
         portions = _portions(found, cut)
         for some in others.prepare(portions) if others and found.new else portions:
             with encoding(by, "passages", callback, done, len(found.new)):
-                vectors = source.encode([passage.text for passage in some], ROLE)
-            store.upsert(vectors, some, passage_keys(some))
+                vectors = by.encode([passage.text for passage in some], ROLE)
+            # Earlier releases stored vectors after the projection.
+            store.upsert(vectors if store.unprojected else store.plan.documents(vectors), some, passage_keys(some))
             done += len(some)
     except KeyboardInterrupt:
         kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept; run the same command again to continue"

@@ -130,7 +130,7 @@ class Service:
             if value > most:
                 message = f"{name}: {value}; choose a number from 1 to {most} ({flag})"
                 raise RequestError(422, f"invalid_{name}", message, name)
-        asked = {name: getattr(body, name) for name in ("languages", "where", *RankingSettings.model_fields)}
+        asked = {name: getattr(body, name) for name in ("languages", "prefer", "where", *RankingSettings.model_fields)}
         work = SearchSettings(**{**asked, "top_k": top_k, "rerank": rerank})
         results, truncated, limit = await self._ask(request, work, "queries", body.texts, body.truncate)
         return schemas.SearchAnswer(
@@ -172,12 +172,17 @@ class Service:
         try:
             truncated, lengths = encoder.is_truncated(texts, role).tolist(), encoder.lengths(texts, role).tolist()
             if isinstance(work, EmbeddingWork):
-                values = (searcher.projected if work.projected else encoder).encode(texts, role)
+                values = self._embed(searcher, work, texts)
             else:
                 values = searcher.answer(texts, work)
             return list(map(Result, values, lengths, truncated))
         finally:
             encoder.forget()
+
+    def _embed(self, searcher: Searcher, work: EmbeddingWork, texts: list[str]) -> NDArray[np.float32]:
+        if not work.projected:
+            return searcher.encoder.encode(texts, work.role)
+        return searcher.encode_queries(texts) if work.role == QUERY else searcher.encode_documents(texts)
 
     async def _ask(
         self, request: Request, work: EmbeddingWork | SearchSettings, name: str, texts: Sequence[str], truncate: bool

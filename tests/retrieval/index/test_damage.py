@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.indexes import hits_of, kind, made, queries
-from metasearch.encoders.neutral import Projection
+from metasearch.encoders.maps import Projection
 from metasearch.errors import RunFolderError
 from metasearch.retrieval.index.database import read_state
 from metasearch.retrieval.index.local import LocalStore

@@ -22,7 +22,7 @@ from helpers.indexes import (
     write_index,
 )
 from metasearch.data.documents.passage import Passage
-from metasearch.encoders.neutral import Projection
+from metasearch.encoders.maps import Projection
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index import writer
 from metasearch.retrieval.index.base import passage_keys

@@ -14,7 +14,8 @@ from helpers.commands import metasearch
 from helpers.serving import running
 from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.neutral import append, estimate
+from metasearch.encoders.neutral import append
+from metasearch.encoders.maps import estimate
 from metasearch.errors import DataError, EncoderError, Interrupted, RunFolderError
 from metasearch.retrieval.index import writer
 from metasearch.retrieval.index.database import PROJECTED

@@ -1,0 +1,88 @@
+"""Which passages of an index belong to which page, and which pages are translations of each other."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.retrieval.index.base import PageScores, Rows, Scores, number_groups
+
+
+@dataclass(frozen=True, eq=False)
+class PageBook:
+    """P pages at n places of R rows.
+
+    Attributes:
+        rows: row at each place, page by page, `(n,)`. A row is at several places where pages share a text.
+        starts: first place of each page, `(P,)`.
+        languages: language of most places of each page, `(P,)`.
+        groups: number of each page's group of translations, `(P,)`.
+    """
+
+    rows: Rows
+    starts: Rows
+    languages: NDArray[np.str_]
+    groups: Rows
+
+    @classmethod
+    def of(cls, rows: Rows, starts: Rows, tags: NDArray[Any], names: Sequence[str]) -> Self:
+        """Return the book of pages whose translations have the same name; `tags` is the language of each place."""
+        known, codes = np.unique(tags, return_inverse=True)
+        counts = np.zeros((len(starts), len(known)), np.int64)
+        np.add.at(counts, (np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows))), codes), 1)
+        languages = known[counts.argmax(1)] if len(known) else np.zeros(0, np.str_)
+        return cls(rows, starts, languages, number_groups(names, languages.tolist()))
+
+    def scores(self, found: Rows, inside: NDArray[np.bool_] | None, score: Callable[[Rows], Scores]) -> PageScores:
+        """Return the passages of the pages of some rows and of their translations, with their scores.
+
+        Args:
+            found: rows.
+            inside: the rows that count, `(R,)`; None for all.
+            score: returns the scores of rows.
+        """
+        pages = np.unique(self._page_of_place[_find_all(self._by_row, found)])
+        pages = np.sort(_find_all(self._by_group, np.unique(self.groups[pages])))
+        lengths = self._sizes[pages]
+        page = np.repeat(np.arange(len(pages)), lengths)
+        places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - self.starts[pages], lengths)
+        rows = self.rows[places]
+        if inside is not None:
+            kept = inside[rows]
+            rows, page = rows[kept], page[kept]
+        there, starts = np.unique(page, return_index=True)
+        _, groups = np.unique(self.groups[pages[there]], return_inverse=True)
+        return PageScores(rows, score(rows), starts, self.languages[pages[there]].tolist(), groups)
+
+    @cached_property
+    def _by_row(self) -> tuple[Rows, Rows]:
+        return _sorted(self.rows)
+
+    @cached_property
+    def _by_group(self) -> tuple[Rows, Rows]:
+        return _sorted(self.groups)
+
+    @cached_property
+    def _sizes(self) -> Rows:
+        return np.diff(self.starts, append=len(self.rows))
+
+    @cached_property
+    def _page_of_place(self) -> Rows:
+        return np.repeat(np.arange(len(self.starts)), self._sizes)
+
+
+def _sorted(values: Rows) -> tuple[Rows, Rows]:
+    """Return the places of values in ascending order, and the values in that order."""
+    order = np.argsort(values, kind="stable")
+    return order, values[order]
+
+
+def _find_all(values: tuple[Rows, Rows], wanted: Rows) -> Rows:
+    """Return all places of some values, which are sorted as by `_sorted`."""
+    order, ascending = values
+    first = np.searchsorted(ascending, wanted)
+    counts = np.searchsorted(ascending, wanted, side="right") - first
+    return order[np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - first, counts)]
