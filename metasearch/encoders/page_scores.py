@@ -43,7 +43,7 @@ def spread_of(sharpness: float) -> float:
     return _SHARPNESS / sharpness if sharpness else 0.0
 
 
-def page_scores(scores: Scores, starts: Numbers, sharpness: float | None) -> NDArray[np.float64]:
+def page_scores(scores: Scores, starts: Numbers, sharpness: float | None) -> Scores:
     """Return the score of each page, `(Q, P)`.
 
     Args:
@@ -57,9 +57,10 @@ def page_scores(scores: Scores, starts: Numbers, sharpness: float | None) -> NDA
         >>> page_scores(np.array([[0.0, 0.4, 0.4, 0.4, 0.4, 0.3]]), np.array([0, 5]), sharpness=0.0)
         array([[0.4, 0.3]])
     """
-    best = np.maximum.reduceat(scores, starts, axis=1).astype(np.float64)
+    best: Scores = np.maximum.reduceat(scores, starts, axis=1)
     if sharpness is None:
         return best
+    scores, best = scores.astype(np.float64), best.astype(np.float64)
     sizes = np.diff(starts, append=scores.shape[1])
     page = np.repeat(np.arange(len(starts)), sizes)
     # Relative to the best of its page, so that nothing overflows.

@@ -12,6 +12,7 @@ from metasearch.config.index import RERANK_TOP
 from metasearch.config.measure import BALANCED, EXPANDED, RERANKED, RETRIEVAL_POOLS, Measure, Pool
 from metasearch.config.run import Precision
 from metasearch.data.records import Data, Question, RetrievalData, SimilarityData, TranslationData
+from metasearch.encoders.page_scores import group_means, page_scores
 from metasearch.encoders.pool_scores import balance, expanded
 from metasearch.encoders.protocols import TextEncoder, TextReranker
 from metasearch.errors import ConfigError, DataError, MetasearchError, NonFiniteError, require_known
@@ -53,6 +54,7 @@ def evaluate_retrieval(
     reranker: TextReranker | None = None,
     rerank_top: int = RERANK_TOP,
     depth: int = DEPTH,
+    sharpness: float | None = None,
 ) -> Evaluation:
     """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
@@ -86,7 +88,7 @@ def evaluate_retrieval(
         rescore = rerank if pool == RERANKED else None
         results[pool] = search(
             questions, vectors, ranked, judgements, candidate_languages(data), pool == BALANCED, rescore, depth,
-            data.identical, pages,
+            data.identical, pages, sharpness, _numbers([each.group for each in data.candidates]),
         )  # fmt: skip
     return score_rankings(data, results, measures, pools)
 
@@ -180,6 +182,7 @@ def evaluate(
     reranker: TextReranker | None = None,
     rerank_top: int = RERANK_TOP,
     depth: int = DEPTH,
+    sharpness: float | None = None,
 ) -> Evaluation:
     """Return all scores; `pools` and the reranker matter to retrieval only.
 
@@ -194,6 +197,8 @@ def evaluate(
         reranker: cross-encoder of the pool `reranked`.
         rerank_top: candidates of each question that it reads.
         depth: candidates of each question in the ranking that is kept.
+        sharpness: where candidates are passages of pages, ranks pages as an index with this sharpness does
+            (`metasearch.encoders.page_scores`); by default a page has the score of its best passage.
 
     Raises:
         ConfigError: there is no such pool, it needs a reranker, or a measure is for another kind of task.
@@ -203,7 +208,7 @@ def evaluate(
     """
     with torch.autocast(encoder.device.type, torch.bfloat16) if precision == "bf16" else nullcontext():
         if isinstance(data, RetrievalData):
-            return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top, depth)
+            return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top, depth, sharpness)
         if isinstance(data, SimilarityData):
             return evaluate_similarity(encoder, data, measures)
         return evaluate_translation(encoder, data, measures)
@@ -226,6 +231,8 @@ def search(
     depth: int = DEPTH,
     identical: Mapping[str, int] | None = None,
     pages: Indices | None = None,
+    sharpness: float | None = None,
+    groups: Indices | None = None,
 ) -> SearchResult:
     """Rank all candidates for each question by dot product; ties by index.
 
@@ -234,7 +241,8 @@ def search(
     (`metasearch.encoders.pool_scores`). `rescore` changes the scores `(C,)` of a question, by its number, in place.
     `depth` candidates of each question are kept. `identical` has the index of the candidate that is not ranked for the
     question with an id: it comes last, with the score -inf. `pages` is the page of each vector, from 0, ascending by
-    first passage: then candidates are pages, with the score of their best passage.
+    first passage: then candidates are pages, with the score of their best passage, or if there is a `sharpness` with
+    their page score and that of their translations, which have the same number in `groups`, `(C,)`.
     """
     # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
@@ -259,11 +267,13 @@ def search(
         # A NaN is neither higher nor equal: unchecked, a relevant candidate with such a score would rank first.
         _require_finite(scores, questions[start:end])
         if pages is not None:
-            scores = np.maximum.reduceat(scores[:, by_page], heads, axis=1)
+            scores = page_scores(scores[:, by_page], heads, sharpness)
         left_out = _list_identical(questions[start:end], identical or {})
         scores[left_out] = _LOWEST
         if balanced:
             balance(scores, np.split(by_language, starts[1:]))
+        if sharpness is not None and groups is not None:
+            scores += group_means(scores, groups)
         for number, row in enumerate(scores, start):
             if rescore is not None:
                 rescore(row, number)
@@ -273,6 +283,12 @@ def search(
             top[number] = _highest(row, depth)
             best[number] = row[top[number]]
     return SearchResult(judgements, languages, counts, top, best)
+
+
+def _numbers(names: Sequence[str]) -> Indices:
+    """Return the number of each distinct name, from 0, `(n,)`."""
+    found: dict[str, int] = {}
+    return np.array([found.setdefault(name, len(found)) for name in names], np.int64)
 
 
 def _list_identical(questions: Sequence[Question], identical: Mapping[str, int]) -> tuple[Indices, Indices]:

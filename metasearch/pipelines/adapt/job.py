@@ -4,43 +4,34 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, Self, cast
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
+from typing import Any, Self
 
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
-from metasearch.config.roles import Role
 from metasearch.config.run import Device
 from metasearch.data.labels import load_labels
-from metasearch.data.records import Candidate, RetrievalData
-from metasearch.encoders.adapter import MappedEncoder
+from metasearch.data.records import RetrievalData
 from metasearch.errors import DataError, RunFolderError
-from metasearch.evaluation.evaluate import evaluate
-from metasearch.pipelines.adapt.differences import Differences
+from metasearch.pipelines.adapt.searched import SearchedIndex
 from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.pages import Pages
 from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED, Step
 from metasearch.pipelines.tune.table import SIDES, Table
-from metasearch.pipelines.tune.training import shuffled
 from metasearch.retrieval.index.adapters import AdapterFacts, adapters_in, add_adapter, require_new, vectors_hash
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.stores import index_folder
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.indexes import open_searcher
-from metasearch.retrieval.search.neutral import project
-from metasearch.retrieval.search.searcher import QUERY, Searcher
+from metasearch.retrieval.search.searcher import Searcher
 from metasearch.runs.per_query_results import QueryResults
 
 log = logging.getLogger(__name__)
 
-_SEARCHED = 20_000
+SEARCHED = 20_000
 """Passages of pages without a label that a fold searches, about."""
+FORMS = (ADAPTER, ANSWERED)
 
 
 @dataclass(frozen=True)
@@ -110,23 +101,19 @@ def adapt(
     trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page)
     table = trial.table()
     choice, line = Choice.of(table), table.choose()
-    form = table.lines[line][0].learner if line else ANSWERED
+    form = table.lines[line][0].learner or ANSWERED
     return AdaptResult(trial.add(chosen, form, str(choice), kept=bool(line)), choice)
 
 
 def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None) -> Labels:
-    """Return labels on the pages of an index; candidates are named `passage ROW`.
+    """Return labels on the pages of an index, with folds; candidates are named `passage ROW`.
 
     Raises:
         DataError: fewer than half of the labels have a page, or they are too few to hold some out.
     """
-    found = (passage for passage, _ in store.passages(range(len(store))))
-    root = store.root
-    passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
-    pages = Pages.of(data, passages, [] if root is None else [str(root)], _SEARCHED, same_page)
-    for note in pages.notes:
+    joined, notes = labels_on_pages(store, data, folds, same_page, SEARCHED)
+    for note in notes:
         log.info("%s", note)
-    joined = Labels.on_pages(pages, folds)
     if joined.benchmark is None:
         groups = len({question.group for question in joined.data.questions})
         raise DataError(
@@ -134,6 +121,31 @@ def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: b
             f"needs {LEAST_LABELS} queries about {2 * LEAST_FOLDS} pages, where translations are one page"
         )
     return joined
+
+
+def labels_on_pages(
+    store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, most: int, named: Sequence[str] = ()
+) -> tuple[Labels, tuple[str, ...]]:
+    """Return labels on the pages of an index, and what was joined and is searched, in words.
+
+    Args:
+        store: the index.
+        data: labels whose candidates name or quote pages.
+        folds: at most.
+        same_page: whether translations of a page answer what it answers; by default they do.
+        most: passages of pages without a label that are searched.
+        named: files and folders of the documents as they were named; by default the root of the index.
+
+    Raises:
+        DataError: fewer than half of the labels have a page.
+    """
+    found = (passage for passage, _ in store.passages(range(len(store))))
+    root = store.root
+    passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
+    folders = named or ([] if root is None else [str(root)])
+    pages = Pages.of(data, passages, folders, most, same_page)
+    labels = replace(Labels.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance))
+    return labels, pages.notes
 
 
 def _free_name(state: Mapping[str, Any]) -> str:
@@ -146,15 +158,13 @@ class Trial:
     """Computes and scores adapters of an index.
 
     Attributes:
-        store: the index.
         labels: on its pages.
-        vectors: text of a query → its unit vector, `(D,)`.
+        index: the search of the index on these labels.
         pool: the ranking of the index.
     """
 
-    store: LocalStore
     labels: Labels
-    vectors: Mapping[str, NDArray[np.float32]]
+    index: SearchedIndex
     pool: Pool
 
     @classmethod
@@ -164,13 +174,12 @@ class Trial:
         assert isinstance(store, LocalStore)
         joined = join_labels(store, labels, folds, same_page)
         pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
-        texts = list(dict.fromkeys(question.text for question in joined.data.questions))
-        vectors = project(searcher.encoder, store.arrays).encode(texts, QUERY)
-        return cls(store, joined, dict(zip(texts, vectors, strict=True)), pool)
+        return cls(joined, SearchedIndex.of(searcher, joined.everything), pool)
 
     def table(self) -> Table:
         """Return the scores of held-out folds by step, and of the control if answers would be kept."""
-        folds, steps = range(self.labels.folds), (Step(), Step(ADAPTER), Step(ANSWERED))
+        folds, projected = range(self.labels.folds), self.index.plan.projection is not None
+        steps = [Step(form, projected) for form in ("", *FORMS)]
         results = {(step, fold): self._score(step, fold) for step in steps for fold in folds}
         assert self.labels.benchmark is not None
         table = Table.of(results, self.labels.benchmark.task.monitor)
@@ -180,10 +189,6 @@ class Trial:
             table = Table.of(results, table.measure)
         return table
 
-    def matrix(self, form: str) -> NDArray[np.float32]:
-        """Return an adapter from all labels, `(D, D)`."""
-        return self._differences.adapter(form, self.labels.data)
-
     def add(self, name: str, form: str, result: str, kept: bool) -> AdapterFacts:
         """Store an adapter from all labels in the index, and search with it if it is kept.
 
@@ -191,13 +196,13 @@ class Trial:
             ConfigError: the name is taken.
             RunFolderError: the projection of the index was estimated again meanwhile, or it cannot be written.
         """
-        store, matrix = self.store, self.matrix(form)
+        store, matrix = self.index.store, self.index.adapter(form, self.labels.data)
         facts = {
             "name": name, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": form,
             "labels": len(self.labels.data.questions), "kept": kept, "result": result,
         }  # fmt: skip
         with writing(store.folder, store.kind) as writer:
-            if vectors_hash(writer.kind, writer.arrays) != vectors_hash(store.kind, store.arrays):
+            if vectors_hash(writer.kind, writer.plan) != vectors_hash(store.kind, store.plan):
                 raise RunFolderError(
                     f"{store.folder}: its projection was estimated again meanwhile; run metasearch adapt again"
                 )
@@ -206,32 +211,5 @@ class Trial:
     def _score(self, step: Step, fold: int) -> QueryResults:
         """Return the scores of a fold's queries by an adapter from the other folds."""
         benchmark = self.labels.hold_out(fold)
-        train, test = cast(RetrievalData, benchmark.split.train), cast(RetrievalData, benchmark.split.test)
-        train, encoder = shuffled(train, fold) if step.shuffled else train, self._differences.encoder
-        if step.learner:
-            encoder = MappedEncoder(encoder, self._differences.adapter(step.learner, train))
-        measures = [each for each in benchmark.measures if str(each) == benchmark.task.monitor]
-        return evaluate(encoder, test, measures, [self.pool]).questions
-
-    @cached_property
-    def _differences(self) -> Differences:
-        candidates = self.labels.everything.candidates
-        return Differences(_StoredVectors(self.store, candidates, self.vectors), candidates)
-
-
-class _StoredVectors:
-    """The stored vectors of passages in an index, and known ones of queries."""
-
-    device = torch.device("cpu")
-
-    def __init__(
-        self, store: LocalStore, candidates: Sequence[Candidate], queries: Mapping[str, NDArray[np.float32]]
-    ) -> None:
-        self._store, self._queries = store, queries
-        self._rows = {each.text: int(each.id.removeprefix("passage ")) for each in candidates}
-
-    def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        """Return unit vectors of texts, `(len(texts), D)`."""
-        if role == "candidate":
-            return self._store.quantised.take([self._rows[text] for text in texts])
-        return np.stack([self._queries[text] for text in texts])
+        measures = tuple(each for each in benchmark.measures if str(each) == benchmark.task.monitor)
+        return self.index.score(step, replace(benchmark, measures=measures), [self.pool])[self.pool].questions

@@ -9,6 +9,7 @@ report.html, report.md
 """
 
 import logging
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -22,7 +23,6 @@ from metasearch.config.languages import UNKNOWN
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.documents.read import read
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData, texts_of
 from metasearch.data.texts import tagged_of
@@ -33,8 +33,8 @@ from metasearch.encoders.neutral import append, is_neutral
 from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import DataError, Interrupted, RunFolderError, quoted
 from metasearch.evaluation.report.formats import duration
-from metasearch.io import atomic_write
-from metasearch.pipelines.adapt.job import Trial
+from metasearch.io import NEW, atomic_write, move
+from metasearch.pipelines.adapt.job import Trial, labels_on_pages
 from metasearch.pipelines.alignment import align
 from metasearch.pipelines.card_file import CARD
 from metasearch.pipelines.cards import find_base
@@ -44,7 +44,7 @@ from metasearch.pipelines.tune.choice import Choice
 from metasearch.pipelines.tune.form import warn_of_form
 from metasearch.pipelines.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.pipelines.tune.long_documents import cut_long
-from metasearch.pipelines.tune.pages import Pages, quoted_languages
+from metasearch.pipelines.tune.pages import quoted_languages
 from metasearch.pipelines.tune.plan import Plan
 from metasearch.pipelines.tune.questions import show
 from metasearch.pipelines.tune.report import FLATTERS, PLAIN, RANKINGS, build_card, build_report
@@ -53,8 +53,10 @@ from metasearch.pipelines.tune.table import Table, results_path, split_rankings
 from metasearch.pipelines.tune.training import ALIGNMENT, cost
 from metasearch.pipelines.tune.workshop import Workshop
 from metasearch.retrieval.index.adapters import adapters_in
-from metasearch.retrieval.indexes import index_documents, open_searcher
+from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.search.passages import ROLE, cutting
+from metasearch.retrieval.search.searcher import Searcher
+from metasearch.retrieval.search.update import update
 from metasearch.runs.callbacks import Callback, OpenCallback, PrefixedProgress
 from metasearch.runs.rows import Row
 from metasearch.runs.torchrun_env import require_alone
@@ -82,6 +84,8 @@ class TuneRun(Run[TuneConfig]):
     def __init__(self, config: TuneConfig, folder: Path, labels: Any = None, limit: float | None = None) -> None:
         super().__init__(config, folder)
         self.given, self.limit = labels, limit
+        self.store: LocalStore | None = None
+        """The index of the documents by the base encoder."""
         self.notes: list[str] = []
 
     @property
@@ -143,23 +147,33 @@ class TuneRun(Run[TuneConfig]):
             encoder = self._project_alone(callback)
         files.save_model(encoder.save, encoder.size)
         if config.documents:
-            # As scored: in float32, and the kept encoder has a projection if one was better.
-            neutral = None if is_neutral(encoder) else False
-            asked = {**self._index.model_dump(exclude_defaults=True), "neutral": neutral, "precision": "float32"}
-            trust = config.encoder.trust_remote_code
-            to, how = files.path / "index", (str(files.model), asked, config.device, trust)
-            ranking = {**PLAIN, **RANKINGS.get(choice.kept.pool, {})} if choice else {}
-            index_documents(config.documents, to, *how, callback=callback, ranking=ranking)
-            if choice and choice.kept.step.adapts:
-                self._adapt(to, choice)
+            self._index_documents(choice, encoder, callback)
         self._report(choice, encoder)
+
+    def _index_documents(self, choice: Choice | None, encoder: Encoder, callback: Callback) -> None:
+        """Make the index that is searched as the kept step was scored."""
+        to, step = self.files.path / "index", choice.kept.step if choice else Step(projected=True)
+        ranking = {**PLAIN, **RANKINGS.get(choice.kept.pool, {})} if choice else {}
+        settings, own = self._index, {"callback": callback, "ranking": ranking}
+        if self.store and not step.trains:
+            if not to.exists():
+                shutil.copytree(self.store.folder, to.with_name(f"{to.name}{NEW}"), dirs_exist_ok=True)
+                move(to.with_name(f"{to.name}{NEW}"), to)
+            settings = settings.model_copy(update={"neutral": None if step.projected else False})
+            update(to, self.config.documents, self.encoder, settings, self.config.encoder.name, **own)
+            if choice and step.adapts:
+                self._adapt(to, choice)
+        else:
+            # As scored: in float32.
+            encoder = load_encoder(str(self.files.model), device=self.config.device)
+            update(to, self.config.documents, encoder, settings, str(self.files.model.resolve()), **own)
 
     def _adapt(self, index: Path, choice: Choice) -> None:
         """Compute the adapter for the vectors of the index, which is searched with it."""
-        searcher = open_searcher(index, self.config.device, trust_remote_code=self.config.encoder.trust_remote_code)
+        searcher = Searcher(LocalStore.open(index), self.encoder)
         trial = Trial.of(searcher, self._named, self.config.folds, self.config.same_page)
         # A tuning that was stopped after this continues here.
-        if _ADAPTER not in {each.name for each in adapters_in(trial.store.state)}:
+        if _ADAPTER not in {each.name for each in adapters_in(trial.index.store.state)}:
             trial.add(_ADAPTER, choice.kept.step.learner, str(choice), kept=True)
 
     @property
@@ -195,12 +209,12 @@ class TuneRun(Run[TuneConfig]):
     def _compare(self, callback: Callback) -> Choice:
         """Score each step on each fold, and return the choice."""
         config, neutral = self.config, is_neutral(self.encoder)
-        languages = () if neutral else self.labels.projectable()
+        languages = () if neutral else self.store.plan.languages if self.store else self.labels.projectable()
         self._require_same_pool()
         self._note_skipped(languages)
         self._warn_of_form()
-        steps = list_steps(bool(languages), bool(config.translations), config.learners, indexed=bool(config.documents))
-        workshop = Workshop.open(config, self.encoder, self.labels, languages, callback)
+        steps = list_steps(bool(languages), bool(config.translations), config.learners, indexed=bool(self.store))
+        workshop = Workshop.open(config, self.encoder, self.labels, languages, callback, self.store)
         benchmarks = [self.labels.hold_out(fold) for fold in range(self.labels.folds)]
         costs = {step: workshop.per_text * cost(step, benchmarks[0], config.encoder.name) for step in steps}
         plan = Plan(tuple(steps), len(benchmarks), costs, workshop.per_text * ALIGNMENT)
@@ -330,11 +344,14 @@ class TuneRun(Run[TuneConfig]):
         if not self.labels.whole:
             self._note("The task has pools of its own, which are scored; the documents are only indexed.")
             return
-        config, (_, how) = self.config, cutting(self._index, self.encoder)
-        passages, self._named = list(read(config.documents, how)), self.labels.data
-        pages = Pages.of(self._named, passages, config.documents, _SEARCHED, config.same_page)
-        self.labels = Labels.on_pages(pages, config.folds)
-        for note in pages.notes:
+        config, self._named = self.config, self.labels.data
+        index = self.files.path / "base"
+        log.info("indexing the documents in %s", index)
+        update(index, config.documents, self.encoder, self._index, config.encoder.name)
+        self.store = LocalStore.open(index)
+        how = config.folds, config.same_page, _SEARCHED, config.documents
+        self.labels, notes = labels_on_pages(self.store, self._named, *how)
+        for note in notes:
             self._note(note)
 
     def _cut_long(self) -> None:

@@ -8,12 +8,9 @@ from metasearch.config.languages import UNKNOWN
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.projection import LEAST
 from metasearch.data.benchmark import Benchmark, make_benchmark
-from metasearch.data.documents.languages import translations
-from metasearch.data.documents.read import is_page
 from metasearch.data.folds import Split, split
-from metasearch.data.records import RetrievalData, grouped
+from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
-from metasearch.encoders.maps import FIRST, LEAST_PAGES
 from metasearch.errors import ConfigError
 from metasearch.pipelines.tune.pages import Pages
 
@@ -68,7 +65,7 @@ class Labels:
         """Return labels that were joined to pages, with `folds` folds at most."""
         data = pages.data
         everything = replace(data, candidates=(*data.candidates, *pages.unlabelled))
-        return replace(cls.of(data, folds), everything=everything, beside=pages.beside, balanced=pages.balanced)
+        return replace(cls.of(data, folds), everything=everything, beside=pages.beside)
 
     def hold_out(self, fold: int | None) -> Benchmark:
         """Return a benchmark: `test` is a fold or nothing, and `train` is the rest, unlabelled texts included.
@@ -95,14 +92,6 @@ class Labels:
         translated = several and any(len(languages) > 1 for languages in self.data.answers.values())
         found: tuple[Pool, ...] = (MULTILINGUAL, BALANCED, EXPANDED)[: 1 + several + translated]
         return (BALANCED, MULTILINGUAL, *found[2:]) if several and self.balanced else found
-
-    @property
-    def translated(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """Texts by page and its translations, of pages in several languages; none where there are too few."""
-        pages = grouped((each for each in self.everything.candidates if is_page(each.page)), lambda each: each.page)
-        found = translations({page: own[0].language for page, own in pages.items()})
-        texts = (tuple(tuple(each.text for each in pages[page][:FIRST]) for page in group) for group in found)
-        return tuple(texts) if len(found) >= LEAST_PAGES else ()
 
     def projectable(self) -> tuple[str, ...]:
         """Return the languages with enough texts for a projection, without any fold; none where only one has."""

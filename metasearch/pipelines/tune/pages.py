@@ -10,16 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from metasearch.data.documents.joining import describe, join
-from metasearch.data.documents.languages import are_translated, path_without_language
 from metasearch.data.documents.page_names import is_address, is_path
 from metasearch.data.documents.passage import Passage
-from metasearch.data.documents.read import page_of
+from metasearch.data.documents.read import group_of, page_of
 from metasearch.data.readers import joined as merge_groups
 from metasearch.data.records import Candidate, RetrievalData, grouped
 from metasearch.errors import DataError
-
-_GROUP = "group"
-"""Field of a document that translations share."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +28,12 @@ class Pages:
         unlabelled: passages of other pages.
         beside: ids of candidates that no label means, although their page answers a question: they are not trained on.
         notes: what was joined, what counts and what is searched, in words.
-        balanced: whether an index of the pages balances scores by default, as most are in several languages.
     """
 
     data: RetrievalData
     unlabelled: tuple[Candidate, ...]
     beside: frozenset[str]
     notes: tuple[str, ...]
-    balanced: bool = False
 
     @classmethod
     def of(
@@ -79,8 +73,7 @@ class Pages:
         notes = [said, *_describe(data, asked, book, near, others, translated)]
         beside = frozenset(_id(i) for page in near for i in book.pages[page] if i not in positive)
         unlabelled = tuple(book.candidate(i, relevant) for page in others for i in book.pages[page])
-        balanced = are_translated({passage.file: passage.language for passage in passages})
-        return cls(replace(own, grades=wrong, notes=data.notes), unlabelled, beside, tuple(notes), balanced)
+        return cls(replace(own, grades=wrong, notes=data.notes), unlabelled, beside, tuple(notes))
 
 
 def quoted_languages(data: RetrievalData) -> set[str]:
@@ -101,7 +94,7 @@ class _Book:
         }
         self.translations: dict[str, tuple[str, ...]] = {}
         """Page → itself and its translations."""
-        for alike in grouped(self.pages, lambda page: _key(page, passages[self.pages[page][0]])).values():
+        for alike in grouped(self.pages, lambda page: _key(passages[self.pages[page][0]])).values():
             apart = len({self.language[page] for page in alike}) == len(alike)
             self.translations |= {page: alike if apart else (page,) for page in alike}
 
@@ -190,10 +183,6 @@ def _name(passage: Passage) -> str:
     return f"{file}:{line}" if line else file
 
 
-def _key(page: str, first: Passage) -> str:
-    """Return what the translations of a page share; its name if it has no path of its own."""
-    if _GROUP in first.fields:
-        return f"group {first.fields[_GROUP]}"
-    if page != first.file:
-        return page
-    return path_without_language(Path(first.file).as_posix())
+def _key(first: Passage) -> str:
+    """Return what the translations of a page share, given its first passage."""
+    return group_of(replace(first, file=Path(first.file).as_posix()))

@@ -148,7 +148,7 @@ def score_int8(vectors: Quantised, rows: Rows, query: NDArray[np.float32]) -> Sc
     """Return the scores of some rows for one query `(D,)`, `(r,)`: the bits of `search_int8`."""
     halves, steps = split_queries(query[None])
     upper, lower = integer_products(halves)(vectors.codes[rows]).T
-    scores = ((upper << _LOW_BITS) + lower).astype(np.float32)
+    scores: Scores = ((upper << _LOW_BITS) + lower).astype(np.float32)
     scores *= vectors.steps[rows]
     scores *= steps
     return scores

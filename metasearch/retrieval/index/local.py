@@ -472,10 +472,12 @@ class LocalStore(Store):
     def quantised(self) -> Quantised:
         """All rows' vectors, through the projection of a neutral index; `RunFolderError` if damaged."""
         if self.plan.projection and self.unprojected:
-            return projected(self.folder, f"{len(self)} {self.contents}", self.plan, self._stored)
-        return self._stored()
+            return projected(self.folder, f"{len(self)} {self.contents}", self.plan, lambda: self.stored)
+        return self.stored
 
-    def _stored(self) -> Quantised:
+    @property
+    def stored(self) -> Quantised:
+        """All rows' vectors as they are stored."""
         codes = np.empty((len(self), self.kind.dimension), np.int8)
         for number, rows in self._rows.items():
             there = rows >= 0

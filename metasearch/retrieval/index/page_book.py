@@ -85,4 +85,5 @@ def _find_all(values: tuple[Rows, Rows], wanted: Rows) -> Rows:
     order, ascending = values
     first = np.searchsorted(ascending, wanted)
     counts = np.searchsorted(ascending, wanted, side="right") - first
-    return order[np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - first, counts)]
+    found: Rows = order[np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - first, counts)]
+    return found

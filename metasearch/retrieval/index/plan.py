@@ -79,7 +79,7 @@ class SearchPlan:
     @classmethod
     def read(cls, arrays: Arrays, ranking: Mapping[str, Any] = {}, adapter: Adapter | None = None) -> Self:
         """Return the plan of a record, with the ranking and the adapter that are stored elsewhere."""
-        found = {"adapter": adapter, "ranking": RankingSettings(**ranking).completed(_defaults(arrays))}
+        found: dict[str, Any] = {"adapter": adapter, "ranking": RankingSettings(**ranking).completed(_defaults(arrays))}
         if "centre" in arrays:
             languages = tuple(json.loads(arrays["languages"].tobytes()))
             projection = Projection(arrays["centre"], arrays["directions"], languages)

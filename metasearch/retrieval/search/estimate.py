@@ -22,6 +22,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.maps import FIRST, LEAST_PAGES, centred, estimate, query_centre, translation_map
 from metasearch.encoders.neutral import is_neutral, require_none
 from metasearch.encoders.page_scores import sharpness_for
+from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import DataError
 from metasearch.retrieval.index.base import FilePlaces
 from metasearch.retrieval.index.plan import SearchPlan
@@ -29,7 +30,7 @@ from metasearch.retrieval.index.writer import IndexWriter
 
 SAMPLE = 600
 """Passages of each language in the estimate, at most, as of `metasearch neutralise`."""
-_SPANS, _SPANS_ALL = 200, 1000
+SPANS, _SPANS_ALL = 200, 1000
 """Spans of passages that stand for queries, of each language and in all, at most."""
 _WORDS, _CHARACTERS = (2, 7), (4, 14)
 """Words of a span; its characters in scripts without spaces."""
@@ -128,7 +129,7 @@ def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: Se
     pages = [known[path].keys[:FIRST] for group in groups for path in group]
     stored = store.stored_of(np.concatenate(pages))
     own = iter(np.split(stored, np.cumsum(list(map(len, pages)))[:-1]))
-    compared = [_own_passages([next(own) for _ in group]) for group in groups]
+    compared = [own_passages([next(own) for _ in group]) for group in groups]
     used = [[plan.documents(each) for each in group] for group in compared if len(group) > 1]
     if len(used) < LEAST_PAGES:
         log.info("translations are not used: %d of %d pages have texts of their own", len(used), len(groups))
@@ -140,7 +141,7 @@ def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: Se
     return replace(plan, translations=translation_map(used), translated=len(used))
 
 
-def _own_passages(pages: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
+def own_passages(pages: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
     """Return the passages of each translation, `(n, D)`, that no other one has; pages without any are left out.
 
     A text that was not translated has the same vector in all of them.
@@ -155,18 +156,37 @@ def _own_passages(pages: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float
 def _with_queries(
     store: IndexWriter, encoder: Encoder, plan: SearchPlan, sample: Mapping[str, NDArray[np.int64]]
 ) -> SearchPlan:
-    """Return a plan with the centre of queries and the sharpness of page scores, by spans of passages as queries."""
-    most = min(_SPANS, max(_SPANS_ALL // max(len(sample), 1), 1))
-    spans = {tag: [_span(text) for text in store.texts_at(places[:most])] for tag, places in sample.items()}
-    found = encoder.encode([text for own in spans.values() for text in own], "question")
+    some = {tag: places[:SPANS] for tag, places in sample.items()}
+    vectors = {tag: store.stored_at(places) for tag, places in some.items()}
+    found = with_queries(encoder, plan, vectors, {tag: store.texts_at(places) for tag, places in some.items()})
     encoder.forget()
-    vectors = dict(zip(spans, np.split(found, np.cumsum(list(map(len, spans.values())))[:-1]), strict=True))
+    return found
+
+
+def with_queries(
+    encoder: TextEncoder,
+    plan: SearchPlan,
+    vectors: Mapping[str, NDArray[np.float32]],
+    texts: Mapping[str, Sequence[str]],
+) -> SearchPlan:
+    """Return a plan with the centre of queries and the sharpness of page scores, by spans of passages as queries.
+
+    Args:
+        encoder: encodes the spans.
+        plan: with projection and map.
+        vectors: of some passages in each language, `(n, D)`, as the encoder gives them.
+        texts: of these passages.
+    """
+    most = max(_SPANS_ALL // max(len(texts), 1), 1)
+    spans = {tag: [_span(text) for text in own[:most]] for tag, own in texts.items()}
+    found = encoder.encode([span for own in spans.values() for span in own], "question")
     if plan.projection:
-        inside = {tag: own for tag, own in vectors.items() if tag in plan.projection.languages}
-        plan = replace(plan, centre=query_centre(plan.projection, inside or vectors), learned=None)
-    places = np.concatenate([places[:most] for places in sample.values()])
-    scores = plan.queries(found) @ plan.documents(store.stored_at(places)).T
-    return replace(plan, sharpness=sharpness_for(scores))
+        ends = np.cumsum([len(own) for own in spans.values()])[:-1]
+        means = dict(zip(spans, np.split(found, ends), strict=True))
+        inside = {tag: own for tag, own in means.items() if tag in plan.projection.languages}
+        plan = replace(plan, centre=query_centre(plan.projection, inside or means))
+    documents = plan.documents(np.concatenate([own[:most] for own in vectors.values()]))
+    return replace(plan, sharpness=sharpness_for(plan.queries(found) @ documents.T))
 
 
 def _span(text: str) -> str:

@@ -193,7 +193,7 @@ class Searcher:
         count = depth = asked.rerank or asked.top_k
         while True:
             found = ranked(count)
-            hits = [self._hits([*zip(*map(np.ndarray.tolist, own), strict=True)], inside) for own in found]
+            hits = [self._hits([*zip(*(each.tolist() for each in own), strict=True)], inside) for own in found]
             if all(len(rows) < count or len(own) >= depth for own, (rows, _) in zip(hits, found, strict=True)):
                 return [own[:depth] for own in hits]
             count *= 2
