@@ -147,26 +147,29 @@ class TuneRun(Run[TuneConfig]):
             encoder = self._project_alone(callback)
         files.save_model(encoder.save, encoder.size)
         if config.documents:
-            self._index_documents(choice, encoder, callback)
+            self._index_documents(choice, callback)
         self._report(choice, encoder)
 
-    def _index_documents(self, choice: Choice | None, encoder: Encoder, callback: Callback) -> None:
+    def _index_documents(self, choice: Choice | None, callback: Callback) -> None:
         """Make the index that is searched as the kept step was scored."""
         to, step = self.files.path / "index", choice.kept.step if choice else Step(projected=True)
         ranking = {**PLAIN, **RANKINGS.get(choice.kept.pool, {})} if choice else {}
-        settings, own = self._index, {"callback": callback, "ranking": ranking}
+        settings = self._index
+
+        def write(encoder: Encoder, name: str) -> None:
+            update(to, self.config.documents, encoder, settings, name, callback=callback, ranking=ranking)
+
         if self.store and not step.trains:
             if not to.exists():
                 shutil.copytree(self.store.folder, to.with_name(f"{to.name}{NEW}"), dirs_exist_ok=True)
                 move(to.with_name(f"{to.name}{NEW}"), to)
             settings = settings.model_copy(update={"neutral": None if step.projected else False})
-            update(to, self.config.documents, self.encoder, settings, self.config.encoder.name, **own)
+            write(self.encoder, self.config.encoder.name)
             if choice and step.adapts:
                 self._adapt(to, choice)
         else:
             # As scored: in float32.
-            encoder = load_encoder(str(self.files.model), device=self.config.device)
-            update(to, self.config.documents, encoder, settings, str(self.files.model.resolve()), **own)
+            write(load_encoder(str(self.files.model), device=self.config.device), str(self.files.model.resolve()))
 
     def _adapt(self, index: Path, choice: Choice) -> None:
         """Compute the adapter for the vectors of the index, which is searched with it."""
