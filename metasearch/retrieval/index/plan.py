@@ -154,6 +154,10 @@ class SearchPlan:
         """What is subtracted from queries, `(D,)`; None where vectors are left alone."""
         return self._centre if self._centre is not None or self.projection is None else self.projection.centre
 
+    def without_queries(self) -> Self:
+        """Return the plan with the centre without real queries."""
+        return replace(self, learned=None)
+
     def plus_queries(self, more: Learned) -> Self:
         """Return the plan with more real queries that its centre is learned from."""
         return replace(self, learned=self.learned.plus(more) if self.learned else more)
