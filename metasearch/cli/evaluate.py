@@ -110,7 +110,8 @@ def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str])
     matrix_pools = {"bilingual", "monolingual"} if "bilingual" in shown else set()
     tables = [by_language(rows, split, pool) for pool in shown if pool not in matrix_pools]
     if matrix_pools:
-        tables += [matrix(rows, measure) for measure in measures]
+        scored = {row["measure"] for row in rows if row["pool"] in matrix_pools}  # measures of languages have none
+        tables += [matrix(rows, measure) for measure in measures if measure in scored]
     if matrix_pools or len(shown) > 1:
         tables.append(pool_means(rows))
     return "\n\n".join(tables)
