@@ -9,7 +9,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from importlib import import_module
 from itertools import tee
 from pathlib import Path
@@ -50,6 +50,7 @@ _PAGES = ("text", "markdown", "html")
 """Readers of files that are one page. A line of other files is a row of a table, a page of PDF or a Word paragraph."""
 GROUP = "group"
 """Field of rows that a page and its translations share."""
+_PAGE_SUFFIXES = tuple(suffix for suffix, reader in SUFFIXES.items() if reader in _PAGES)
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
 _LARGEST_PAGE = 2**20
@@ -249,10 +250,9 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         log.warning("%s", line)
 
 
-@lru_cache(4096)
 def is_page(file: str) -> bool:
     """Return whether a file is one page, by its name."""
-    return SUFFIXES.get(suffix_of(Path(file))) in _PAGES
+    return unpacked(file.lower()).endswith(_PAGE_SUFFIXES)
 
 
 def page_of(passage: Passage) -> tuple[str, int]:

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 QUERY: Role = "question"
-_DEPTH, _DEPTH_LEAST, _DEPTH_MOST = 4, 64, 64
-"""Hits by page: how many times as many passages of a language are looked at first, at least and at most."""
+_DEPTH, _DEPTH_LEAST, _MIXED = 8, 64, 8
+"""Hits by page: pages are those of so many times as many passages of each language, at least; of `_MIXED` times as many
+where languages are ranked together. With these, the first three hits were those of all pages on three manuals."""
 _WHOLE = 2**20
 """Tokens of a text: none that is cut at this length was ever a passage."""
 
@@ -201,19 +202,18 @@ class Searcher:
     def _by_page(self, queries: Sequence[str], vectors: NDArray[np.float32], asked: SearchSettings) -> list[list[Hit]]:
         """Return the hits of each query from all passages of the pages that its best passages are in."""
         depth, inside = asked.rerank or asked.top_k, list(dict.fromkeys(asked.languages or self.languages))
-        count, left = max(_DEPTH * depth, _DEPTH_LEAST), list(range(len(queries)))
-        ranked: dict[int, RankedPages] = {}
-        while left:
+        count = max(_DEPTH * depth, _DEPTH_LEAST) * (1 if asked.balance else _MIXED)
+        found: dict[int, list[Hit]] = {}
+        while left := [i for i in range(len(queries)) if i not in found]:
             near = self._near(vectors[left], count, asked)
             words = self._words([queries[i] for i in left], count, asked)
-            deep = count >= _DEPTH_MOST * depth
             for i, own, worded in zip(left, near, words, strict=True):
-                ranked[i] = self._rank_pages(queries[i], vectors[i], own, worded, asked)
-                cut = {tag: float(scores[-1]) for tag, (rows, scores) in own.items() if len(rows) >= count}
-                if deep or not cut or ranked[i].certain(depth, cut):
-                    left = [each for each in left if each != i]
-            count *= 2
-        return [self._page_hits(ranked[i], depth, inside, asked) for i in range(len(queries))]
+                ranked = self._rank_pages(queries[i], vectors[i], own, worded, asked)
+                hits = self._page_hits(ranked, depth, inside, asked)
+                if len(ranked) >= depth or all(len(rows) < count for rows, _ in own.values()):
+                    found[i] = hits
+            count *= 4
+        return [found[i] for i in range(len(queries))]
 
     def _words(self, queries: Sequence[str], count: int, asked: SearchSettings) -> list[dict[int, float]]:
         """Return the best rows of each query by BM25 with their scores, in a hybrid search."""
