@@ -196,7 +196,8 @@ def encoder_of(
 
 def _dense(weight: Tensor, bias: Tensor | None = None) -> nn.Module:
     size = len(weight)
-    return Dense(size, size, bias is not None, nn.Identity(), weight, bias).to(weight)
+    found: nn.Module = Dense(size, size, bias is not None, nn.Identity(), weight, bias).to(weight)
+    return found
 
 
 def _plan_adapter(routes: Mapping[str, list[nn.Module]]) -> PlanAdapter:
