@@ -4,19 +4,23 @@ The index keeps their number and the sum of their vectors from the encoder, and 
 projection of the index is estimated again.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import ConfigError, DataError, MetasearchError
 from metasearch.retrieval.index.base import Store
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.index.plan import Learned, mean_of
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.search.searcher import QUERY, Searcher
+
+log = logging.getLogger(__name__)
 
 LEAST_QUERIES = 5
 """Queries below which nothing is learned: the mean of fewer says more about their subject."""
@@ -75,23 +79,39 @@ def require_centre(store: Store) -> LocalStore:
 
 
 class QueryCounter:
-    """Collects the queries of a server, and writes their number and sum into the index now and then."""
+    """Collects the vectors of a server's queries, and adds their number and sum to the index now and then.
 
-    def __init__(self, most: int = 50) -> None:
-        self._most = most
-        self._waiting: list[NDArray[np.float32]] = []
+    It writes when there are as many as the index has learned from, so that its centre moves by half of the way that is
+    left, and a server writes few times.
 
-    def add(self, store: LocalStore, vectors: NDArray[np.float32]) -> LearnedQueries | None:
-        """Count queries by their vectors from the encoder, `(n, D)`; return what was written, if it was time for it."""
-        self._waiting += list(vectors)
-        return self.write(store) if len(self._waiting) >= self._most else None
+    Args:
+        folder: of the index.
+    """
 
-    def write(self, store: LocalStore) -> LearnedQueries | None:
-        """Write the queries that wait."""
-        if not self._waiting:
-            return None
-        waiting, self._waiting = np.stack(self._waiting), []
-        return add_queries(store, mean_of(waiting, _now()))
+    def __init__(self, folder: Path) -> None:
+        self._store = require_centre(LocalStore.open(folder))
+        learned = self._store.plan.learned
+        self._total = learned.count if learned else 0
+        self._waiting: Learned | None = None
+
+    def add(self, vectors: NDArray[np.float32]) -> None:
+        """Count queries by their vectors from the encoder, `(n, D)`."""
+        found = mean_of(vectors, _now())
+        self._waiting = self._waiting.plus(found) if self._waiting else found
+        if self._waiting.count >= max(self._total, LEAST_QUERIES):
+            self.write()
+
+    def write(self) -> None:
+        """Add the queries that wait to the index; a warning says if it cannot be written, and they wait on."""
+        if self._waiting is None:
+            return
+        try:
+            self._total = add_queries(self._store, self._waiting).total
+        except MetasearchError as error:
+            log.warning("queries are not learned from yet: %s", error)
+            return
+        log.info("%s: queries learned from: %d", self._store.name, self._total)
+        self._waiting = None
 
 
 def _now() -> str:

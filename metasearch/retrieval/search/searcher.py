@@ -50,12 +50,15 @@ class Searcher:
         self.reranker = reranker
         self.ranking = store.plan.ranking
         """How the index is searched unless told otherwise."""
+        self.on_queries: Callable[[NDArray[np.float32]], None] | None = None
+        """Is told the vectors of queries from the encoder, `(Q, D)`."""
 
     def reopen(self) -> "Searcher | None":
         """Return a searcher for the index's current state; None if unchanged."""
         if not self.store.changed():
             return None
         found = Searcher(self.store.reopen(), self.encoder, self.reranker)
+        found.on_queries = self.on_queries
         log.info("%s has changed: %d passages", found.store.name, len(found.store))
         return found
 
@@ -127,7 +130,10 @@ class Searcher:
         asked = asked.model_copy(update=known)
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
-        vectors = self.encode_queries(queries)
+        own = self.encoder.encode(queries, QUERY)
+        if self.on_queries:
+            self.on_queries(own)
+        vectors = self.store.plan.queries(own)
         if asked.expand:
             self._expand(stored)
         if asked.by == "passage" and not asked.hybrid:
