@@ -93,6 +93,11 @@ def test_every_line_is_that_of_the_source(tmp_path):
         ("<!-->yes <!--->yes", [(1, "yes yes")]),
         ("<script>a = '<!--'</script><p title='<!--'>yes <!-- no", [(1, "yes")]),
         ("<p hidden=until-found>yes<p hidden=''>no<dialog open>yes</dialog>", [(1, "yes\n\nyes")]),
+        # A script shows the keys of a platform, which are part of a sentence; alone in its block it may be a menu.
+        ("<p>Hold <kbd hidden>Ctrl</kbd> down.<p><kbd hidden>no</kbd> ", [(1, "Hold Ctrl down.")]),
+        ("<p>Hold <b><i hidden>⌘</i><i hidden>Ctrl<u>!</u></i></b>", [(1, "Hold ⌘ Ctrl!")]),
+        ("<ul><li hidden>no<li><a hidden>no<p>no</p></a><li>yes</ul>", [(1, "yes")]),
+        ("<p>yes <b hidden style='display:none'>no</b><button hidden>no</button>", [(1, "yes")]),
         ("<table><tr style='visibility: Collapse'><td>no<tr><td>yes</table>", [(1, "yes")]),
     ],
 )
