@@ -304,10 +304,7 @@ def _sections(source: Source, settings: Settings, notes: Notes) -> Iterator[Sect
 
 
 def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | None = None) -> Iterator[Passage]:
-    """Yield a document's passages in order, its title as the first one; `pages` may hold its text.
-
-    The title alone is found best by questions that are worded like it, also in another language.
-    """
+    """Yield a document's passages in order; `pages` may hold its text."""
     chunker = Chunker(settings)
     count = 0
     found = pages.sections(source.file, notes) if pages and source.file in pages else _sections(source, settings, notes)
@@ -315,9 +312,6 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
         pieces, places = tee(chunker.cut(section, notes))
         lines = section.lines(offset for offset, _ in places)
         for (offset, text), line in zip(pieces, lines, strict=True):
-            if not count and source.reader != "rows" and chunker.is_passage(section.title) and text != section.title:
-                title = section.title
-                yield Passage(title, source.file, line, _language(section, title, source, settings, notes))
             count += 1
             language, mark = _language(section, text, source, settings, notes), section.heading(offset)
             heading = BELOW.join(mark.path)

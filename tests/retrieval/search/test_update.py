@@ -105,7 +105,7 @@ def test_a_page_is_compared_with_all_pages_whenever_it_comes(docs):
     assert "3 | Acme\nMenu\n\nPart 3\n\nPage 3." in same_as_new("nine")
     write_pages(9, 12)
     assert (index(docs).changed, index(docs).encoded) == (0, 0)
-    assert "3\nPart 3\n\nPage 3." in same_as_new("twelve")
+    assert "Part 3\n\nPage 3." in same_as_new("twelve")
     (hit,) = [hit for hit in searcher(docs).search(["3"], top_k=20)[0] if "Page 3." in hit.passage.text]
     assert (hit.passage.heading, hit.passage.anchor) == ("Part 3", "h3")
     for n in range(4, 12):
