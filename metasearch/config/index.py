@@ -203,7 +203,7 @@ class SearchSettings(RankingSettings):
     ] = ()
     """Language of hits, such as de; repeatable."""
     prefer: Annotated[tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(metavar="TAGS", comma=True)] = ()
-    """Languages in which a page with translations is shown, such as de,en; by default that of the query."""
+    """Show a page with translations in these languages, such as de,en; by default in that of the query."""
     where: Annotated[tuple[Condition, ...], BeforeValidator(parse_conditions), Flag(metavar="CONDITION")] = ()
     """Condition on a field of rows, such as topic=news or 'price<10'; repeatable."""
 

@@ -322,7 +322,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     assert is_neutral(whole.encoder) == whole.choice.kept.step.projected
     searcher = ms.open_searcher(tmp_path / "whole/index")
     assert searcher.store.kind.settings["neutral"] is False  # as scored, however many documents there will be
-    assert searcher.store.ranking == {"balance": False, "expand": False, "hybrid": True}  # as was kept
+    assert searcher.store.ranking_facts == {"balance": False, "expand": False, "hybrid": True}  # as was kept
     hits = searcher.search(["Was wird gebacken?"], top_k=1)
     assert hits[0][0].passage.file.endswith("oven.de.md")
     with pytest.raises(RunFolderError, match="seed is 0, not 1"):
