@@ -138,7 +138,7 @@ class IndexSettings(Settings):
     column: Annotated[str, Flag(metavar="NAME")] = "text"
     """Column with the text in files of rows; by default text."""
     neutral: bool | None = None
-    """Remove language bias from the embeddings; by default where two languages have 20 passages each."""
+    """Remove language bias from the embeddings; by default where two languages have five passages each."""
     keep_repeated: bool = False
     """Index menus, footers and other text that most pages share, too; off by default."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}

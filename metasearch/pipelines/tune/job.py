@@ -20,7 +20,7 @@ import numpy as np
 
 from metasearch.config.index import IndexSettings
 from metasearch.config.languages import UNKNOWN
-from metasearch.config.projection import ProjectionSettings
+from metasearch.config.projection import LEAST, ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.labels import load_labels
@@ -326,7 +326,7 @@ class TuneRun(Run[TuneConfig]):
     # Notes and documents.
 
     def _note_skipped(self, languages: tuple[str, ...]) -> None:
-        needed, found = "20 texts or more in each of two languages", ", ".join(sorted(self.labels.data.languages))
+        needed, found = f"{LEAST} texts or more in each of two languages", ", ".join(sorted(self.labels.data.languages))
         if is_neutral(self.encoder):
             self._note(f"{self.encoder.name} has a language-neutral projection already; no other one is tried.")
         elif not languages:

@@ -102,7 +102,7 @@ def test_the_map_does_not_depend_on_the_order_of_documents(help_pages):
 
 def test_it_needs_enough_pages_and_is_estimated_again_with_twice_as_many(tmp_path, caplog):
     pages, folder = write(tmp_path / "help", range(LEAST - 1)), tmp_path / "i"
-    assert "translations" not in index([pages], folder).arrays
+    assert "translations" not in index([pages], tmp_path / "few").arrays
     caplog.set_level(logging.INFO)
     counts = []
     for end in (LEAST, 2 * LEAST - 1, 2 * LEAST):
