@@ -4,7 +4,7 @@ config.yaml      the settings; `metasearch resume` reads it
 results.jsonl    the scores of each step on each fold
 neutral/, aligned/   the encoder that was aligned on translations, and the one before
 model/           the kept encoder, trained on all labels; README.md is its card
-index/           passages of the documents, if there are any
+base/, index/    passages of the documents, if there are any: by the base encoder, and as the kept step searches them
 report.html, report.md
 """
 
