@@ -17,6 +17,8 @@ from typing import Any, get_args
 import click
 import numpy as np
 import torch
+from metasearch.retrieval.index.projection import MAP, projection_in
+from metasearch.retrieval.search.neutral import project
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
@@ -33,8 +35,6 @@ from metasearch.evaluation.statistics.paired import clustered_test
 from metasearch.pipelines.adapt.job import Trial, join_labels
 from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.projection import MAP, projection_in
-from metasearch.retrieval.search.neutral import project
 from metasearch.retrieval.search.searcher import QUERY
 from metasearch.runs.markdown import markdown
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from metasearch.retrieval.search.neutral import SAMPLE
 from numpy.typing import NDArray
 
 import metasearch as ms
@@ -15,7 +16,6 @@ from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.read import read
 from metasearch.encoders.maps import estimate, mapped, translation_map
 from metasearch.errors import EncoderError
-from metasearch.retrieval.search.neutral import SAMPLE
 from metasearch.retrieval.search.searcher import Searcher
 
 USE = "muse"

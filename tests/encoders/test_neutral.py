@@ -12,8 +12,8 @@ from sentence_transformers import SentenceTransformer
 from helpers.backbones import HIDDEN, TEXTS, make
 from metasearch.compress.student import make_student
 from metasearch.encoders.int8 import write_stored
-from metasearch.encoders.neutral import append, is_neutral
 from metasearch.encoders.maps import estimate
+from metasearch.encoders.neutral import append, is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, DataError, EncoderError
 

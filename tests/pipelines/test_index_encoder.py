@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from metasearch.encoders.translations import LEAST
 from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
-from metasearch.encoders.translations import LEAST
 from metasearch.errors import EncoderError
 from metasearch.pipelines.index_encoder import is_index, load_index_encoder
 from metasearch.retrieval.index.adapters import add_adapter

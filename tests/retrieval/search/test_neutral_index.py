@@ -9,19 +9,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from metasearch.retrieval.index.projection import of_arrays
 
 from helpers.commands import metasearch
 from helpers.serving import running
 from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.neutral import append
 from metasearch.encoders.maps import estimate
+from metasearch.encoders.neutral import append
 from metasearch.errors import DataError, EncoderError, Interrupted, RunFolderError
 from metasearch.retrieval.index import writer
 from metasearch.retrieval.index.database import PROJECTED
 from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.projection import of_arrays
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import update

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from metasearch.data.documents.languages import translations
-from metasearch.encoders.maps import FIRST, LEAST_PAGES, around_mean, second_moment, translation_map
+from metasearch.encoders.maps import FIRST, around_mean, second_moment, translation_map
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.indexes import index_documents, open_searcher
 from tests.helpers.commands import metasearch
