@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from metasearch.retrieval.search.neutral import SAMPLE
+from metasearch.retrieval.search.estimate import SAMPLE
 from numpy.typing import NDArray
 
 import metasearch as ms
