@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from metasearch.retrieval.search.estimate import SAMPLE
 from numpy.typing import NDArray
 
 import metasearch as ms
@@ -16,6 +15,7 @@ from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.read import read
 from metasearch.encoders.maps import estimate, mapped, translation_map
 from metasearch.errors import EncoderError
+from metasearch.retrieval.search.estimate import SAMPLE
 from metasearch.retrieval.search.searcher import Searcher
 
 USE = "muse"
