@@ -92,7 +92,7 @@ def erase(vectors: NDArray[np.floating], tags: Tags) -> Eraser:
     roots, basis = np.sqrt(values[kept]), basis[:, kept]
     whiten, colour = (basis / roots) @ basis.T, (basis * roots) @ basis.T
     columns, sizes, _ = np.linalg.svd(whiten @ centred.T @ (labels - labels.mean(0)) / len(exact), full_matrices=False)
-    span = columns[:, sizes > _NOTHING * max(float(sizes.max()), 1e-30)]
+    span = columns[:, sizes > _NOTHING]  # correlations, so 1 is large
     return Eraser(exact.mean(0), colour @ span @ span.T @ whiten)
 
 
