@@ -51,7 +51,6 @@ SECTIONS = {
     },
     "Data": {
         "prepare": "Clean a parallel corpus, once.",
-        "mine": "Mine hard negatives for other trainers.",
         "validate": "Check a task, from its file to an episode.",
     },
     "Project": {
