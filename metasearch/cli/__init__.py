@@ -34,7 +34,6 @@ SECTIONS = {
     },
     "Adapt, compress and export": {
         "neutralise": "Remove language bias from an encoder, without labels.",
-        "merge": "Average the weights of encoders.",
         "compress": "Build a small student from an encoder.",
         "export": "Export to sentence-transformers, ONNX or int8.",
     },
