@@ -29,6 +29,10 @@ from metasearch.errors import ConfigError, quoted
     help="Folder to which paths of documents are relative, or to which they have moved; by default the named folder.",
 )  # fmt: skip
 @click.option(
+    "--site", metavar="URL",
+    help="Address of the root, such as https://help.example.org/, for addresses of hits; none removes it.",
+)  # fmt: skip
+@click.option(
     "--to",
     metavar="ADDRESS",
     help="Copy the index to a database, such as qdrant://HOST:PORT/COLLECTION; see `metasearch ls stores`.",
@@ -56,7 +60,7 @@ def command(
     folder is skipped with a warning, or keeps its former passages; an unreadable row is skipped.
 
     --hybrid, --expand, --balance and --by are kept: `metasearch search` and `serve` rank so unless told otherwise. They
-    and --root also work without DOCUMENTS.
+    also work without DOCUMENTS, as --root and --site do.
 
     \b
     Examples:
@@ -67,7 +71,7 @@ def command(
       metasearch index help-pages -o help.index --to postgresql://localhost/shop/help
       metasearch index help-pages -o help.index --vectors help.parquet
       metasearch index help-pages -o help.index --launcher slurm --launcher-set "cpus=4 partition=cpu"
-      metasearch index -o help.index --balance
+      metasearch index -o help.index --balance --site https://help.example.org/
     """
     from metasearch.retrieval.indexes import index_documents
     from metasearch.runs.progress import ProgressBar
@@ -111,15 +115,17 @@ def _by_jobs(place: LauncherConfig, jobs: int | None, trust_remote_code: bool) -
     return partial(by_jobs, place, jobs, trust_remote_code)
 
 
-def _change(output: Path, ranking: dict[str, Any], as_json: bool, root: Path | None, **rest: Any) -> None:
+def _change(
+    output: Path, ranking: dict[str, Any], as_json: bool, root: Path | None, site: str | None, **rest: Any
+) -> None:
     """Change facts of an index that need no documents."""
-    if not ranking and root is None:
-        raise ConfigError("name DOCUMENTS, or what to change: --hybrid, --expand, --balance, --by or --root")
+    if not ranking and root is None and site is None:
+        raise ConfigError("name DOCUMENTS, or what to change: --hybrid, --expand, --balance, --by, --root or --site")
     changing = {parameter.name for parameter in click.get_current_context().command.params}
-    changing -= {"documents", "output", "as_json", "root", *RankingSettings.model_fields}
+    changing -= {"documents", "output", "as_json", "root", "site", *RankingSettings.model_fields}
     reject_unused_options(*sorted(filter(None, changing)), why="no document is read; name DOCUMENTS")
 
     from metasearch.retrieval.indexes import change_index
 
-    now = change_index(output, ranking, root)
+    now = change_index(output, ranking, root, site)
     print_result(as_json, {"index": str(output), **now}, "\n".join(f"{name}: {value}" for name, value in now.items()))

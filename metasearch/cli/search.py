@@ -92,7 +92,14 @@ def _json(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled: bool)
     for hit in hits:
         facts = {name: getattr(hit.passage, name) for name in ("language", "file", "line", "heading", "anchor", "text")}
         more = {"path": searcher.path_of(hit.passage).as_posix(), "places": hit.places}
-        more |= {"languages": hit.languages, "fields": hit.passage.fields}
+        more |= {"languages": hit.languages, "url": hit.url, "fields": hit.passage.fields}
+        more["translations"] = [
+            {
+                "language": each.passage.language, "file": each.passage.file,
+                "path": searcher.path_of(each.passage).as_posix(), "url": each.url,
+            }
+            for each in hit.translations
+        ]  # fmt: skip
         rows.append({"score": round(hit.score, 6), **facts, **more})
     return json.dumps({"query": query, "hits": rows}, ensure_ascii=False)
 
@@ -106,7 +113,7 @@ def _format_hits(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled
         passage = hit.passage
         more = f" and {hit.places - 1:,} more place{'s' * (hit.places > 2)}" if hit.places > 1 else ""
         anchor = f"#{passage.anchor}" if passage.anchor else f":{passage.line}"
-        place = f"{_printable(shown(searcher.path_of(passage)) + anchor)}{more}"
+        place = f"{_printable(hit.url or shown(searcher.path_of(passage)) + anchor)}{more}"
         lines.append(f"{number:>2}  {hit.score:.3f}  {', '.join(hit.languages)}  {place}")
         lines += [f"    {_printable(passage.heading)}"] if passage.heading else []
         lines += [click.wrap_text(_printable(line), 100, "    ", "    ") for line in passage.text.splitlines() if line]

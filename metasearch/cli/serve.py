@@ -53,7 +53,9 @@ def command(
         from metasearch.retrieval.indexes import open_searcher
         from metasearch.retrieval.server.service import Service
 
-        searcher = open_searcher(index, device, encoder, trust_remote_code, settings.rerank.model, precision)
+        searcher = open_searcher(
+            index, device, encoder, trust_remote_code, settings.rerank.model, precision, settings.site
+        )
         service = Service(searcher, settings.limits, settings.name, settings.rerank.top)
         service.warm_up()
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import quote
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -206,6 +207,44 @@ class SearchSettings(RankingSettings):
     """Show a page with translations in these languages, such as de,en; by default in that of the query."""
     where: Annotated[tuple[Condition, ...], BeforeValidator(parse_conditions), Flag(metavar="CONDITION")] = ()
     """Condition on a field of rows, such as topic=news or 'price<10'; repeatable."""
+
+
+_SITE = re.compile(r"(https?)://((?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?)(/[^?#]*)?", re.I)
+_SCHEME = re.compile(r"\A(?:[a-z]+:)?/+", re.I)
+_EXAMPLE_SITE = "https://help.example.org/"
+
+
+def parse_site(text: str) -> str:
+    """Return the address of a site as paths of documents are added to it; `none` and the empty text are no site.
+
+    `ValueError` for all but an absolute http or https address; it names the nearest right form.
+
+    Example:
+        >>> parse_site("https://help.example.org/de")
+        'https://help.example.org/de/'
+    """
+    text = text.strip()
+    if text in ("", "none"):
+        return ""
+    found = _SITE.fullmatch(text)
+    if not found:
+        expected = f"expected an address such as {_EXAMPLE_SITE}, without query and fragment"
+        raise ValueError(f"{expected}. Did you mean '{_nearest_site(text)}'?")
+    scheme, host, path = found.groups("")
+    path = quote(path.rstrip("/"), safe="/%:@!$&'()*+,;=", errors="surrogateescape")
+    return f"{scheme.lower()}://{host}{path}/"
+
+
+def _nearest_site(text: str) -> str:
+    """Return an address without what no address of a site has: user, query and fragment."""
+    host, _, path = re.split("[?#]", _SCHEME.sub("", text))[0].partition("/")
+    scheme = "http" if text.lower().startswith("http:") else "https"
+    nearest = f"{scheme}://{host.rpartition('@')[2]}/{path}"
+    return parse_site(nearest) if _SITE.fullmatch(nearest) else _EXAMPLE_SITE
+
+
+Site = Annotated[str, AfterValidator(parse_site)]
+"""The address of a site, which ends in a slash, or the empty text."""
 
 
 def without_password(address: str) -> str:

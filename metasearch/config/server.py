@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from metasearch.config.base import Count, Flag, Positive, Rate, Settings
-from metasearch.config.index import RerankSettings
+from metasearch.config.index import RerankSettings, Site
 
 
 class Limits(Settings):
@@ -50,5 +50,7 @@ class ServerSettings(Settings):
     """File with a token that requests must bring as authorization: Bearer TOKEN."""
     name: Annotated[str | None, Flag(metavar="NAME")] = None
     """Name of the model in /v1/models; by default the encoder's."""
+    site: Annotated[Site | None, Flag(metavar="URL")] = None
+    """Address of the root of the documents, such as https://help.example.org/; by default the index's."""
     rerank: RerankSettings = RerankSettings()
     limits: Limits = Limits()

@@ -147,7 +147,8 @@ def _index(folder: Path) -> Iterator[Finding]:
     learned = f"; centre of queries from {plan.learned.count:,} queries" if plan.learned else ""
     adapted = f"{translated}{learned}" + (f"; adapter '{plan.adapter.name}'" if plan.adapter else "")
     places = f"paths below {store.root}" if store.root else "paths as they were named"
-    yield Finding("search", f"{ranked}{adapted}; {places}")
+    site = f", addresses below {store.site}" if store.site else ""
+    yield Finding("search", f"{ranked}{adapted}; {places}{site}")
     for tag, reason in store.unknown.items():
         yield Finding(f"language {tag}", f"encoder '{store.kind.encoder}' hardly knows it: {reason}", "note")
 

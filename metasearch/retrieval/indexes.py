@@ -19,7 +19,7 @@ from metasearch.retrieval.index.adapters import IN_USE, AdapterFacts, adapters_i
 from metasearch.retrieval.index.base import Kind, canonical
 from metasearch.retrieval.index.database import exists, read_state
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.places import find_encoder, root_facts
+from metasearch.retrieval.index.places import SITE, find_encoder, root_facts, site_facts
 from metasearch.retrieval.index.stores import database, open_store
 from metasearch.retrieval.index.vectors_file import require_writable, write_vectors
 from metasearch.retrieval.index.writer import writing
@@ -48,6 +48,7 @@ def index_documents(
     vectors: Path | None = None,
     ranking: Mapping[str, Any] | None = None,
     root: Path | None = None,
+    site: str | None = None,
     spread: Callable[[EncoderPlan, Path], AbstractContextManager[PortionEncoder]] | None = None,
 ) -> UpdateResult:
     """Make an index of exactly these documents; then, if asked, copy it to a database or a file of vectors.
@@ -68,11 +69,14 @@ def index_documents(
             expanded, the database gets expanded vectors, too.
         root: folder to which paths of documents are relative; by default that of the index, or in a new index the
             folder that is named, or the common parent of all.
+        site: address of the root, such as `https://help.example.org/`, from which hits get their addresses; by default
+            that of the index. The empty text removes it.
         spread: opens what encodes new passages instead of this process, such as jobs on other machines.
 
     Raises:
-        ConfigError: a key is unknown, a value is wrong or differs from the index, a document of the index is
-            not named or outside the root, or the index cannot be copied: a wrong address or name, a missing extra.
+        ConfigError: a key is unknown, a value is wrong or differs from the index, the site is no absolute address, a
+            document of the index is not named or outside the root, or the index cannot be copied: a wrong address or
+            name, a missing extra.
         DataError: a document that is named cannot be read, or if `strict` anything at all; there is no document, or
             none with text; or `neutral` is asked for and there are too few passages.
         EncoderError: the encoder cannot be loaded, or the index or its copy has vectors of another one.
@@ -83,6 +87,8 @@ def index_documents(
     target = database(to) if to is not None else None
     state = read_state(folder) if exists(folder) else {}
     ranked = _ranking(state, ranking)
+    if site is not None:
+        site_facts(site)
     if target and to:
         target.check(to, bool(ranked.get("expand")))
     if vectors:
@@ -101,7 +107,7 @@ def index_documents(
     if spread:
         plan = EncoderPlan.of(loaded, _anywhere(name), dict(settings.prompts), device)
         by = partial(spread, plan)
-    result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, by)
+    result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, site, by)
     if target or vectors:
         store = LocalStore.open(folder)
         expand = bool(target and ranked.get("expand"))
@@ -117,13 +123,16 @@ def index_documents(
     return result
 
 
-def change_index(folder: Path, ranking: Mapping[str, Any] | None = None, root: Path | None = None) -> dict[str, str]:
-    """Change how an index is searched, or where its documents are, without reading them; return both.
+def change_index(
+    folder: Path, ranking: Mapping[str, Any] | None = None, root: Path | None = None, site: str | None = None
+) -> dict[str, str]:
+    """Change how an index is searched, or where its documents are, without reading them; return all of it.
 
     Args:
         folder: folder of the index.
         ranking: keys of `RankingSettings`; other keys stay.
         root: folder to which the documents have moved.
+        site: address of the root; the empty text removes it.
 
     Raises:
         ConfigError: a key is unknown or a value wrong, or no document is below the root.
@@ -134,11 +143,13 @@ def change_index(folder: Path, ranking: Mapping[str, Any] | None = None, root: P
         raise RunFolderError(f"{folder}: the index is incomplete; run metasearch index with its documents again")
     with writing(folder, Kind(**state["kind"])) as store:
         facts: dict[str, Any] = {"ranking": _ranking(store.state, ranking)}
+        facts |= {} if site is None else site_facts(site)
         if root is not None:
             facts |= root_facts(known_root(store, root), folder)
         store.change(facts)
         ranked = RankingSettings(**facts["ranking"]).options
-        return {"search": " ".join(ranked) or "as by default", "root": str(store.root or "none")}
+        places = {"root": str(store.root or "none"), "site": store.site or "none"}
+        return {"search": " ".join(ranked) or "as by default", **places}
 
 
 def list_adapters(folder: Path) -> tuple[list[AdapterFacts], str]:
@@ -180,6 +191,7 @@ def open_searcher(
     trust_remote_code: bool = False,
     rerank: str | None = None,
     precision: EncodingPrecision = "auto",
+    site: str | None = None,
 ) -> Searcher:
     """Open an index with the encoder that made it.
 
@@ -192,13 +204,15 @@ def open_searcher(
         rerank: local folder or hub name of a cross-encoder, for `search(..., rerank=100)`.
         precision: what queries are encoded in; `auto` is that of the index where this machine is fast in it, else
             float32.
+        site: address of the root of the documents, for the addresses of hits; by default that of the index.
 
     Raises:
-        ConfigError: the address is wrong, the extra of the database is not installed, or this machine cannot compute
-            in the precision.
+        ConfigError: the address or the site is wrong, the extra of the database is not installed, or this machine
+            cannot compute in the precision.
         RunFolderError: the folder is no finished index, or is damaged; or the server cannot be reached.
         EncoderError: the encoder or the cross-encoder cannot be loaded, or the encoder is another one.
     """
+    site = None if site is None else site_facts(site)[SITE]
     store = open_store(index)
     settings = yaml.check(canonical(store.kind.settings), IndexSettings, f"settings of {store.name}")
     try:
@@ -215,7 +229,7 @@ def open_searcher(
         from metasearch.encoders.cross_encoder import open_reranker
 
         reranker = open_reranker(rerank, loaded.device, trust_remote_code)
-    searcher = Searcher(store, loaded, reranker)
+    searcher = Searcher(store, loaded, reranker, site)
     if options := searcher.ranking.options:
         log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
     if store.plan.adapter:

@@ -48,20 +48,30 @@ class SearchError(ConfigError):
 
 
 @dataclass(frozen=True)
+class PageVersion:
+    """The best passage of a page's translation, and its address, as those of a `Hit`."""
+
+    passage: Passage
+    url: str = ""
+
+
+@dataclass(frozen=True)
 class Hit:
     """A passage that was found, at the first of its places, with its score for the query.
 
     Attributes:
         places: places of the documents that have this text with these fields, this one included.
         languages: languages of the places and of the page's translations, that of the passage first.
-        translations: best passages of the page's translations, where a hit is a page with its translations.
+        translations: the page's translations, where a hit is a page with its translations.
+        url: address of the page, with the anchor of the passage; empty without one (`metasearch index --site`).
     """
 
     score: float
     passage: Passage
     places: int = 1
     languages: tuple[str, ...] = ()
-    translations: tuple[Passage, ...] = ()
+    translations: tuple[PageVersion, ...] = ()
+    url: str = ""
 
 
 @dataclass(frozen=True)
@@ -188,6 +198,7 @@ class Store(Protocol):
         plan: how the index is searched.
         languages: how many rows each language has, most first.
         root: the folder to which paths of documents are relative; None where they are not on this machine, or as given.
+        site: address of the root, or empty.
         unknown: languages that the encoder hardly knows, and the reason of each (`encoders.unknown_languages`).
     """
 
@@ -205,6 +216,14 @@ class Store(Protocol):
     @property
     def root(self) -> Path | None:  # noqa: D102
         return None
+
+    @property
+    def site(self) -> str:  # noqa: D102
+        return ""
+
+    def canonical_url(self, file: str) -> str:
+        """Return the address that a page names as its own; by default none is known."""
+        return ""
 
     def __len__(self) -> int: ...
 

@@ -42,7 +42,7 @@ from metasearch.retrieval.index.exact_search import Groups, Quantised, score_int
 from metasearch.retrieval.index.expansion import expand_vectors
 from metasearch.retrieval.index.fields import Column
 from metasearch.retrieval.index.page_book import PageBook
-from metasearch.retrieval.index.places import find_encoder, find_root
+from metasearch.retrieval.index.places import SITE, find_encoder, find_root
 from metasearch.retrieval.index.plan import SearchPlan
 from metasearch.retrieval.index.projected import projected
 from metasearch.runs.versions import cores
@@ -177,6 +177,15 @@ class LocalStore(Store):
     def root(self) -> Path | None:
         """The folder to which paths of documents are relative; None in an index of an earlier release."""
         return find_root(self.state, self.folder)
+
+    @property
+    def site(self) -> str:
+        """The address of the root of the documents, or the empty text."""
+        return str(self.state.get(SITE, ""))
+
+    def canonical_url(self, file: str) -> str:
+        """Return the address that a page names as its own, or the empty text."""
+        return self.files[file].url
 
     @property
     def unknown(self) -> dict[str, str]:

@@ -35,6 +35,7 @@ from metasearch.retrieval.index.base import (
 )
 from metasearch.retrieval.index.copies import first_bits, require_expanded
 from metasearch.retrieval.index.local import PLACES, LocalStore
+from metasearch.retrieval.index.places import SITE
 from metasearch.retrieval.index.plan import SearchPlan
 from metasearch.retrieval.index.postgresql_copy import (
     copy_to_postgresql,
@@ -105,6 +106,11 @@ class PostgresStore(Store):
     def unknown(self) -> dict[str, str]:
         """Languages that the encoder hardly knows, as the index said that was copied."""
         return dict(self.state["unknown"])
+
+    @property
+    def site(self) -> str:
+        """The address of the root of the documents, as the index said that was copied; empty without one."""
+        return str(self.state.get(SITE, ""))
 
     @property
     def languages(self) -> dict[str, int]:

@@ -19,6 +19,7 @@ from metasearch.retrieval.index.base import FREE, CopyResult, Kind, Rows, Words,
 from metasearch.retrieval.index.copies import digest, mean_length, numbers_of_keys, parts, word_weights
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import PLACES, LocalStore
+from metasearch.retrieval.index.places import SITE
 from metasearch.retrieval.index.postgresql_server import FORMAT, Server
 
 log = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ class _Copying:
         state = {
             **self.state, "contents": store.contents, "expanded": self.expanded is not None, "fields": sorted(fields),
             "languages": store.languages, "written": list(store.state["languages"]), "unknown": store.unknown,
-            "ranking": store.ranking_facts,
+            "ranking": store.ranking_facts, SITE: store.site,
         }  # fmt: skip
         if changed or gone or state != self.state:
             self._end([*gone, *(there.keys() & set(numbers[changed].tolist()))], now)

@@ -48,6 +48,7 @@ from metasearch.retrieval.index.copies import (
 )
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.places import SITE
 from metasearch.retrieval.index.plan import SearchPlan
 
 log = logging.getLogger(__name__)
@@ -181,6 +182,11 @@ class QdrantStore(Store):
     def unknown(self) -> dict[str, str]:
         """Languages that the encoder hardly knows, as the index said that was copied."""
         return dict(self.state.get("unknown", {}))
+
+    @property
+    def site(self) -> str:
+        """The address of the root of the documents, as the index said that was copied; empty without one."""
+        return str(self.state.get(SITE, ""))
 
     @cached_property
     def languages(self) -> dict[str, int]:
@@ -360,7 +366,7 @@ def copy_to_qdrant(
     for ids in parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
     state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
-    state |= {"unknown": store.unknown, "ranking": store.ranking_facts}
+    state |= {"unknown": store.unknown, "ranking": store.ranking_facts, SITE: store.site}
     collection.call("update_collection", metadata=state)
     return CopyResult(len(store), sent, len(gone))
 

@@ -20,7 +20,8 @@ from metasearch.data.documents.passage import Passage
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
-from metasearch.retrieval.index.base import Hit, Ranking, SearchError, Store
+from metasearch.retrieval.index.base import Hit, PageVersion, Ranking, SearchError, Store
+from metasearch.retrieval.index.places import passage_url
 from metasearch.retrieval.search.pages import RankedPages
 from metasearch.retrieval.search.passages import ROLE
 
@@ -40,14 +41,18 @@ _WHOLE = 2**20
 class Searcher:
     """An index and its encoder, with the prompts that the index was made with.
 
-    `EncoderError` if the index has vectors of another encoder.
+    `EncoderError` if the index has vectors of another encoder. `site` is the address of the root of the documents, by
+    default as the index says.
     """
 
-    def __init__(self, store: Store, encoder: Encoder, reranker: "Reranker | None" = None) -> None:
+    def __init__(
+        self, store: Store, encoder: Encoder, reranker: "Reranker | None" = None, site: str | None = None
+    ) -> None:
         store.kind.require_encoder(store.name, encoder.fingerprint, encoder.dimension(), encoder.name)
         self.store = store
         self.encoder = encoder
         self.reranker = reranker
+        self.site = site
         self.ranking = store.plan.ranking
         """How the index is searched unless told otherwise."""
         self.on_queries: Callable[[NDArray[np.float32]], None] | None = None
@@ -57,7 +62,7 @@ class Searcher:
         """Return a searcher for the index's current state; None if unchanged."""
         if not self.store.changed():
             return None
-        found = Searcher(self.store.reopen(), self.encoder, self.reranker)
+        found = Searcher(self.store.reopen(), self.encoder, self.reranker, self.site)
         found.on_queries = self.on_queries
         log.info("%s has changed: %d passages", found.store.name, len(found.store))
         return found
@@ -147,6 +152,11 @@ class Searcher:
     def path_of(self, passage: Passage) -> Path:
         """Return where a passage's document is: below the root of the index, or its path as it was given."""
         return self.store.root / passage.file if self.store.root else Path(passage.file)
+
+    def url_of(self, passage: Passage) -> str:
+        """Return the address of a passage, its page with its anchor; empty if none is known."""
+        site = self.store.site if self.site is None else self.site
+        return passage_url(passage, site, self.store.canonical_url(passage.file))
 
     def _expand(self, stored: bool) -> None:
         """Prepare the second vectors; the error of an index that says so itself tells how to search without them."""
@@ -282,17 +292,19 @@ class Searcher:
         rows = [row for row, _ in ranked]
         found = self.store.passages(rows)
         equal = self.store.equal_rows([passage for passage, _ in found], languages) if len(languages) > 1 else []
-        versions = list(dict.fromkeys(row for row in rows for row in translations.get(row, ())))
-        others = {row: passage for row, (passage, _) in zip(versions, self.store.passages(versions), strict=True)}
+        further = list(dict.fromkeys(other for row in rows for other in translations.get(row, ())))
+        others = {row: passage for row, (passage, _) in zip(further, self.store.passages(further), strict=True)}
         hits: list[Hit] = []
         seen: set[int] = set()
         for i, (row, score) in enumerate(ranked):
             passage, places = found[i]
             same = {row: (passage.language, places), **(equal[i] if equal else {})}
             if row not in seen:
-                own = tuple(others[each] for each in translations.get(row, ()))
+                own = [others[each] for each in translations.get(row, ())]
                 tags = dict.fromkeys([*(tag for tag, _ in same.values()), *(each.language for each in own)])
-                hits.append(Hit(score, passage, sum(count for _, count in same.values()), tuple(tags), own))
+                versions = tuple(PageVersion(each, self.url_of(each)) for each in own)
+                count = sum(places for _, places in same.values())
+                hits.append(Hit(score, passage, count, tuple(tags), versions, self.url_of(passage)))
             seen.update(same)
         return hits
 

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappush, heapreplace
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from metasearch.config.index import ALWAYS, IndexSettings
 from metasearch.config.languages import is_known
 from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.languages import are_translated, disagreements
+from metasearch.data.documents.page_links import read_page_links
 from metasearch.data.documents.pages import Pages, repeated
 from metasearch.data.documents.passage import Notes, Passage, Problem
 from metasearch.data.documents.read import (
@@ -32,7 +33,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
 from metasearch.retrieval.index.base import CopyResult, FilePlaces, Kind, SourceFile, pack_headings, passage_keys
-from metasearch.retrieval.index.places import encoder_facts, root_facts, shown
+from metasearch.retrieval.index.places import encoder_facts, root_facts, shown, site_facts
 from metasearch.retrieval.index.writer import IndexWriter, writing
 from metasearch.retrieval.search.estimate import check, renewed, warn_of_outside
 from metasearch.retrieval.search.passages import ROLE, PortionEncoder, Spread, cutting, encoding
@@ -92,6 +93,7 @@ def update(
     callback: Callback = SILENT,
     ranking: Mapping[str, Any] | None = None,
     root: Path | None = None,
+    site: str | None = None,
     spread: Spread | None = None,
 ) -> UpdateResult:
     """Make a new or existing index contain exactly these documents.
@@ -99,8 +101,8 @@ def update(
     A killed process has saved what it encoded, and the next call encodes the rest. Readers see the old documents
     until all is done. With `drop`, existing documents that are not named leave the index; with `strict`, everything
     unreadable is an error. `name` is the name under which the index remembers the encoder, `ranking` how it is to be
-    searched, and `root` the folder to which paths of documents are relative (`choose_root`). `spread` opens what
-    encodes new passages in place of this process.
+    searched, `root` the folder to which paths of documents are relative (`choose_root`), and `site` its address.
+    `spread` opens what encodes new passages in place of this process.
     """
     settings, cut = cutting(settings, encoder)
     stored = settings.model_dump(mode="json") | {"precision": encoder.precision}
@@ -127,6 +129,7 @@ def update(
         new = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
         ranked = {} if ranking is None else {"ranking": dict(ranking)}
         rooted = {} if where.folder is None else root_facts(where.folder, folder)
+        rooted |= {} if site is None else site_facts(site)
         translated = {"translated": _are_translated(found, store)}
         store.state = {**store.state, **encoder_facts(kind.encoder, folder), **ranked, **rooted, **translated}
         done = store.finish(found.files, new, unknown)
@@ -264,7 +267,7 @@ def plan(
             if file is None:
                 raise broken[source.file]
             if file == store.files.get(source.file) and not strict and source.file in same:
-                found.files.append(store.places_by_file[source.file])
+                found.files.append(_linked(store.places_by_file[source.file], source))
             else:
                 _read(found, store, source, file, settings)
         except DataError as error:
@@ -357,7 +360,8 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
             _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text))
     keys = np.concatenate(parts)
     blocks = found.pages.blocks.get(source.file)
-    found.files.append(FilePlaces(file, keys, np.array(lines, np.int32), pack_headings(headings), blocks))
+    places = FilePlaces(file, keys, np.array(lines, np.int32), pack_headings(headings), blocks)
+    found.files.append(_linked(places, source))
     lacking = {key.tobytes() for key in keys[~store.known(keys)]}
     found.changed.append((source, frozenset(lacking - found.new)))
     found.new |= lacking
@@ -371,6 +375,14 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
     found.repeated += notes.repeated
     for what, times in notes.counts.items():
         found.counts.setdefault(what, []).append((times, source.path.as_posix()))
+
+
+def _linked(places: FilePlaces, source: Source) -> FilePlaces:
+    """Return a page with its group and address, unless an index of this release has them already."""
+    if places.file.group or not is_page(source.file):
+        return places
+    links = read_page_links(source.path, source.file)
+    return replace(places, file=replace(places.file, group=links.group, url=links.url))
 
 
 def _draw(drawn: Drawn, entry: tuple[int, str]) -> None:

@@ -64,6 +64,7 @@ class SearchRequest(Body, RankingSettings):
     queries: Texts | None = None
     top_k: Annotated[int, Field(ge=1)] | None = None
     languages: Texts = []
+    prefer: Texts = []
     rerank: bool | Annotated[int, Field(ge=1)] = False
     where: Annotated[
         tuple[Condition, ...],
@@ -102,10 +103,21 @@ class EmbeddingsAnswer(BaseModel):
     max_tokens: int
 
 
-class FoundPassage(BaseModel):
-    """A passage and its score; `languages` are all in which documents have this text.
+class FoundTranslation(BaseModel):
+    """The best passage of a page's translation."""
 
-    `heading` has the headings above the passage, `anchor` the id of the nearest element of an HTML page.
+    language: str
+    file: str
+    url: str
+    heading: str
+    anchor: str
+
+
+class FoundPassage(BaseModel):
+    """A passage and its score; `languages` are all in which documents have this text or a translation of the page.
+
+    `heading` has the headings above the passage, `anchor` the id of the nearest element of an HTML page, and `url` the
+    address of both; it is empty where the server knows no site.
     """
 
     score: float
@@ -115,6 +127,8 @@ class FoundPassage(BaseModel):
     anchor: str
     language: str
     languages: list[str]
+    url: str
+    translations: list[FoundTranslation]
     text: str
     fields: dict[str, Any]
 

@@ -17,7 +17,7 @@ from metasearch.config.roles import Role
 from metasearch.config.server import Limits
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, MetasearchError
-from metasearch.retrieval.index.base import Hit, SearchError
+from metasearch.retrieval.index.base import Hit, PageVersion, SearchError
 from metasearch.retrieval.search.searcher import QUERY, Searcher
 from metasearch.retrieval.server import schemas
 from metasearch.retrieval.server.batching import Batcher
@@ -272,8 +272,17 @@ def _describe_hit(hit: Hit) -> schemas.FoundPassage:
         anchor=passage.anchor,
         language=passage.language,
         languages=list(hit.languages),
+        url=hit.url,
+        translations=[_describe_version(each) for each in hit.translations],
         text=passage.text,
         fields=dict(passage.fields),
+    )
+
+
+def _describe_version(version: PageVersion) -> schemas.FoundTranslation:
+    passage = version.passage
+    return schemas.FoundTranslation(
+        language=passage.language, file=passage.file, url=version.url, heading=passage.heading, anchor=passage.anchor
     )
 
 

@@ -1,9 +1,14 @@
 """The page in a real browser: wide and narrow, light and dark, with a keyboard, by its address, and behind a token."""
 
+import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+import metasearch as ms
 from helpers.browser import CONTRAST, chromium, visited
 from helpers.serving import demo_passages, running, searcher_of
 from metasearch.data.documents.passage import Passage
@@ -152,6 +157,104 @@ class TestTheKeyboard:
         assert page.focused(place) == 9
         page.press("Home", "ArrowUp")
         assert page.focused("it.id") == "query"
+
+
+KEYS = (
+    '<html lang="{tag}"><head><meta charset="utf-8"><link rel="alternate" hreflang="de" href="https://a.example/1">'
+    '<link rel="alternate" hreflang="en" href="https://a.example/2"></head>'
+    '<body><h1>{title}</h1><p>{intro}</p><h2 id="under mats">{title} 2</h2><p>{text}</p></body></html>'
+)
+DE, EN = "Der Schlüssel liegt unter der Matte. ", "The key is under the mat. "
+
+
+class Site:
+    """A tiny site, and a server of its index.
+
+    Attributes:
+        root: address of the site.
+        served: what searches it.
+    """
+
+    def __init__(self, root, served):
+        self.root, self.served = root, served
+
+    @contextmanager
+    def search(self, browser, query):
+        with visited(browser, self.served.address, f"/?q={query}", 1200) as found:
+            found.page.locator("#hits li").first.wait_for()
+            yield found
+
+
+@pytest.fixture(scope="module")
+def tiny_site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny") / "docs"
+    pages = {
+        "deutsch/über uns.html": KEYS.format(tag="de", title="Schlüssel", intro="Über Türen.", text=40 * DE),
+        "english/about.html": KEYS.format(tag="en", title="&lt;b&gt;Keys", intro="On doors.", text=40 * EN),
+        "<img src=x onerror=alert(1)>.txt": "Bees dance.",
+        "bad.html": '<link rel="canonical" href="javascript:alert(1)"><p>Whales sing.',
+    }
+    for name, text in pages.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    site = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder)))
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    root, index = f"http://127.0.0.1:{site.server_port}/", folder.parent / "index"
+    ms.index_documents([folder], index, "mini", site=root)
+    with running(ms.open_searcher(index)) as served:
+        yield Site(root, served)
+    site.shutdown()
+
+
+class TestTitles:
+    def test_a_title_leads_to_the_address_of_its_page(self, browser, tiny_site):
+        with tiny_site.search(browser, "Der Schlüssel liegt unter der Matte") as found:
+            link = found.page.locator("#hits li").first.get_by_role("heading").get_by_role("link")
+            assert link.text_content() == "Schlüssel"
+            address = f"{tiny_site.root}deutsch/%C3%BCber%20uns.html#under%20mats"
+            assert link.get_attribute("href") == address
+            link.click()
+            found.page.wait_for_url(address)
+            assert found.page.evaluate("document.querySelector(':target').textContent") == "Schlüssel 2"
+
+    def test_enter_opens_the_hit_that_has_the_focus(self, browser, tiny_site):
+        with tiny_site.search(browser, "bees") as found:
+            href = found.page.locator("#hits .title a").first.get_attribute("href")
+            found.press("ArrowDown", "Enter")
+            found.page.wait_for_url(href)
+
+    def test_a_page_counts_once_with_a_link_to_its_translation(self, browser, tiny_site):
+        with tiny_site.search(browser, "Der Schlüssel liegt unter der Matte&top_k=5") as found:
+            first = found.page.locator("#hits li").first
+            assert first.locator(".tag").all_text_contents() == ["de", "en"]
+            version = first.get_by_role("link", name="en", exact=True)
+            assert version.get_attribute("hreflang") == "en"
+            assert version.get_attribute("href").startswith(f"{tiny_site.root}english/about.html")
+            shares = found.page.locator("#legend li").all_text_contents()
+            hits = found.page.locator("#hits li").count()
+            assert sum(int(share.split(" (")[0].split()[-1]) for share in shares) == hits
+
+    def test_a_long_passage_is_cut_between_sentences_and_has_its_headings_above(self, browser, tiny_site):
+        with tiny_site.search(browser, "Der Schlüssel liegt unter der Matte") as found:
+            first = found.page.locator("#hits li").first
+            assert first.locator(".heading").text_content() == "Schlüssel › Schlüssel 2"
+            # Eight sentences of 37 characters, each with a space behind it, are 296.
+            assert first.locator(".passage").text_content() == f"{(8 * DE).strip()} …"
+
+    def test_names_and_headings_with_markup_stay_text_and_scripts_are_no_addresses(self, browser, tiny_site):
+        for query, title in (("Bees dance.", "<img src=x onerror=alert(1)>.txt"), ("Whales sing.", "bad.html")):
+            with tiny_site.search(browser, query) as found:
+                link = found.page.locator("#hits .title a").first
+                assert link.text_content() == title
+                assert link.get_attribute("href").startswith(tiny_site.root)
+                assert found.page.locator("#hits img, #hits b").count() == 0
+                assert found.said == []
+        with tiny_site.search(browser, "The key is under the mat&language=en") as found:
+            assert found.page.locator("#hits .title").first.text_content() == "<b>Keys"
+
+    def test_without_a_site_a_title_is_no_link(self, hits):
+        assert hits.page.locator("#hits .title").all_text_contents()
+        assert hits.page.locator("#hits a").count() == 0
 
 
 def test_colours_are_those_of_the_system_until_the_reader_chooses_and_stay_chosen(page):

@@ -22,7 +22,7 @@ _MOST_UNCLOSED = 20
 """Start tags of a page without an end."""
 _WHITE = re.compile(r"[ \t\n\r\f]+")
 _EMPTY_COMMENT = re.compile("<!---?>")
-_ENDLESS, _END = "<!\0--", "\0>"
+ENDLESS, _END = "\0", "\0>"
 """Beginning of a comment without an end, which hides the rest of the page, and the end that the parser wants."""
 _LINE_FEED = re.compile("&(?:#0*10|#x0*a|newline);", re.I)
 
@@ -114,7 +114,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
 def html_sections(source: str, path: Path, notes: Notes, whole: bool = True) -> Iterator[Section]:
     """Yield the text sections of HTML read from a file, with navigation and footers if `whole`."""
     page = _Page(path, notes, whole)
-    page.feed(_prepare(source))
+    page.feed(prepare_html(source))
     page.close()
     page.end_paragraph(0)
     found = page.paragraphs if whole else _main_content(page.paragraphs)
@@ -149,7 +149,7 @@ def _stretches(paragraphs: Sequence[_Paragraph]) -> list[tuple[str, list[_Paragr
     return found
 
 
-def _prepare(source: str) -> str:
+def prepare_html(source: str) -> str:
     """Return a page that the parser reads without an error, with the same lines."""
     # It fails on unknown sections such as `<![x[`, and written line feeds would count as lines.
     source = _LINE_FEED.sub(" ", source.replace("<![", "<! ["))
@@ -158,7 +158,7 @@ def _prepare(source: str) -> str:
     # It searches the whole rest of the page for the end of each comment, which the last ones may not have. A page has
     # no NUL characters.
     before, end, rest = source.rpartition("-->")
-    return before + end + (rest.replace("<!--", _ENDLESS) + _END if "<!--" in rest else rest)
+    return before + end + (rest.replace("<!--", f"<!{ENDLESS}--") + _END if "<!--" in rest else rest)
 
 
 def _has_hidden(attributes: Mapping[str, str | None]) -> bool:
@@ -262,7 +262,7 @@ class _Page(HTMLParser):
 
     def handle_comment(self, data: str) -> None:
         """End the page at a comment without an end, as browsers do."""
-        if data.startswith("\0") and not self._ended:
+        if data.startswith(ENDLESS) and not self._ended:
             self._notes.add("not shown", f"{self._path}:{self.getpos()[0]}: {ENDLESS_COMMENT}")
             self._ended = True
 

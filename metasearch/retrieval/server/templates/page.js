@@ -7,6 +7,8 @@
   const TOPS = [5, 10, 20, 50, 100];
   const RANKED = { balance: "scores balanced by language", expand: "document expansion" };
   const COLOURS = 7; // the languages beyond share the eighth
+  const BELOW = " › "; // between the headings above a passage
+  const SNIPPET = 300; // characters of a passage that are shown
   let about = null; // what the server has: model, passages, languages
   let asking = null; // the request under way
 
@@ -104,11 +106,26 @@
   };
 
   const byCount = () => Object.entries(about.languages).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  const isWeb = (url) => /^https?:\/\//i.test(url);
+  // The sentences that fit, or the words of a longer one, without headings that are shown above them.
+  const snippet = ({ text, heading }) => {
+    const above = ["", ...heading.split(BELOW)];
+    const lines = text.split("\n");
+    while (lines.length > 1 && above.includes(lines[0].replace(/^#+/, "").trim())) lines.shift();
+    const whole = lines.join("\n");
+    if (whole.length <= SNIPPET) return whole;
+    let end = 0;
+    for (const granularity of ["sentence", "word", "grapheme"]) {
+      const parts = [...new Intl.Segmenter(undefined, { granularity }).segment(whole.slice(0, SNIPPET))];
+      if (end < SNIPPET / 2) end = Math.max(end, parts.at(-1).index); // the last part may be cut
+    }
+    return `${whole.slice(0, end).trimEnd()} …`;
+  };
   // A language has its colour whatever is found, so that two searches can be compared.
   const slotOf = (tag) => Math.min(byCount().findIndex(([each]) => each === tag), COLOURS);
   const slots = (found) => {
     const counts = new Map();
-    for (const tag of found.flatMap(({ languages }) => languages)) counts.set(tag, (counts.get(tag) ?? 0) + 1);
+    for (const { language: tag } of found) counts.set(tag, (counts.get(tag) ?? 0) + 1);
     return [...counts].map(([tag, count]) => ({ tag, count, slot: slotOf(tag) })).sort((a, b) => b.count - a.count);
   };
   const showShare = (found) => {
@@ -132,18 +149,25 @@
     return shares.length;
   };
   const showHit = (hit, i) => {
-    const tags = hit.languages.map((tag) => element("abbr", { class: `tag s${slotOf(tag)}`, title: named(tag) }, tag));
+    const tags = hit.languages.map((tag) => {
+      const version = hit.translations.find(({ language, url }) => language === tag && isWeb(url));
+      const link = version && tag !== hit.language ? { href: version.url, hreflang: tag } : {};
+      const name = element("abbr", { title: named(tag) }, tag);
+      return element(link.href ? "a" : "span", { class: `tag s${slotOf(tag)}`, ...link }, name);
+    });
     const score = element("span", { class: "score" }, hit.score.toFixed(3));
     const rank = element("span", { class: "rank" }, `${i + 1}.`);
     const place = hit.anchor ? `${hit.file}#${hit.anchor}` : `${hit.file}:${hit.line}`;
     const file = element("span", { class: "file", dir: "auto" }, place);
-    const spoken = hit.language === "und" ? {} : { lang: hit.language };
+    const title = hit.heading.split(BELOW)[0] || hit.file.split("/").at(-1);
+    const spoken = { dir: "auto", ...(hit.language === "und" ? {} : { lang: hit.language }) };
     return element(
       "li",
       { tabindex: i ? "-1" : "0" },
       element("p", { class: "where" }, rank, ...tags, score, file),
-      ...(hit.heading ? [element("p", { class: "heading", dir: "auto", ...spoken }, hit.heading)] : []),
-      element("p", { class: "passage", dir: "auto", ...spoken }, hit.text),
+      element("h2", { class: "title", ...spoken }, isWeb(hit.url) ? element("a", { href: hit.url }, title) : title),
+      ...(hit.heading.includes(BELOW) ? [element("p", { class: "heading", ...spoken }, hit.heading)] : []),
+      element("p", { class: "passage", ...spoken }, snippet(hit)),
     );
   };
   const show = (found, seconds, cut) => {
@@ -210,6 +234,7 @@
       query.select();
     } else if (key === "Escape" && now >= 0) query.focus();
     else if (key === "ArrowUp" && now === 0) query.focus();
+    else if (key === "Enter" && now >= 0 && active.querySelector(".title a")) active.querySelector(".title a").click();
     else if (now >= 0 && to !== undefined) go(to);
     else if (key === "ArrowDown" && (active === query || active === document.body) && hits.children.length) go(0);
     else return;
@@ -217,7 +242,7 @@
   });
   hits.addEventListener("click", (event) => {
     const item = event.target.closest("li");
-    if (item && !String(window.getSelection())) go([...hits.children].indexOf(item));
+    if (item && !event.target.closest("a") && !String(window.getSelection())) go([...hits.children].indexOf(item));
   });
 
   at("ask").addEventListener("submit", (event) => {
