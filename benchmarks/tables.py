@@ -16,11 +16,12 @@ import click
 
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
-from benchmarks.pages import adapt, claims
+from benchmarks.pages import adapt, claims, questions
+from benchmarks.pages import rivals as page_rivals
 from benchmarks.pages import tables as pages
 from benchmarks.paper import adapter_tables as adapter
 from benchmarks.paper import alignment_tables as alignment
-from benchmarks.paper import expansion, labels, rivals, study_tables, tune
+from benchmarks.paper import answers, expansion, labels, rivals, study_tables, tune
 from benchmarks.paper.ablation_tables import ablation_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
@@ -185,6 +186,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "adapter-rates": lambda: adapter.rates_table(rows_of("adapter_learners")),
     **{f"adapter-shots-{name}": partial(shots, name) for name in SHOT_SETS},
     **{f"adapter-starts-{name}": partial(shots, name, starts=True) for name in SHOT_SETS},
+    "answers": lambda: answers.table(rows_of("answers")),
     "expansion": lambda: expansion.table(rows_of("expansion")),
     "alignment-curves": lambda: alignment.curves_table(rows_of("alignment")),
     "alignment-variants": lambda: alignment.variants_table(rows_of("alignment")),
@@ -225,6 +227,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "pages-languages": lambda: pages.languages_table(rows_of("pages")),
     "pages-balance": lambda: pages.balance_table(rows_of("pages")),
     "pages-translations": lambda: pages.translations_table(rows_of("pages")),
+    "questions": lambda: questions.table(rows_of("questions")),
+    "questions-sets": lambda: questions.sets_table(rows_of("questions")),
+    "page-variants": lambda: questions.titles_table(rows_of("questions")),
+    "page-rivals": lambda: page_rivals.table(rows_of("page_rivals")),
     "index-speed": lambda: index.table(rows_of("index")),
     "short-index-speed": lambda: short(index.table(rows_of("index")), "", "now", left=1),
     "first-search": lambda: first_search_table(rows_of("first_search")),
@@ -281,6 +287,14 @@ TABLES: dict[str, Callable[[], str]] = {
         )
         for name in SHOT_SETS[::2]
     },
+    "short-answers": lambda: short(
+        answers.table(rows_of("answers")),
+        "encoder", "against bias", "own nDCG@20", "recall@20 of others", "best answer is own", "worst rank, median",
+    ),
+    "short-answers-first": lambda: short(
+        answers.table(rows_of("answers")),
+        "encoder", "against bias", "first: answer, own", "answer, other", "no answer, own", "no answer, other",
+    ),
     "short-expansion": lambda: short(
         expansion.table(rows_of("expansion")),
         "map@20", "pool", "plain", "balanced", "α = 3", "α = 3, balanced", rows=("mini", "e5 neutral"),

@@ -36,6 +36,7 @@ from benchmarks.common.begun import begin
 from benchmarks.common.command import Command, metasearch
 from benchmarks.mini import card, joined, overlap
 from benchmarks.mini.assistants import RECIPES, STATES, of_e5, of_minilm, teacher_of
+from benchmarks.mini.averaging import average_encoders
 from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.distilled import HERE, distil
 from benchmarks.mini.settings import Settings, Step
@@ -62,8 +63,8 @@ def plan(settings: Settings, out: Path) -> Iterator[Step]:
     if settings.teacher == "e5":
         made = out / "between"
         # What it knew before the last run is lost in it, in part: on dev of LAReQA half of the way is above both ends.
-        yield Step(made, lambda: metasearch(
-            "merge", out / "assistant", run / "model", "--alpha", settings.alpha, "-o", made))  # fmt: skip
+        ends = str(out / "assistant"), str(run / "model")
+        yield Step(made, lambda: average_encoders(*ends, settings.alpha, made))
     yield Step(model, lambda: metasearch("export", made, "--int8", "-o", model))
     title = card.TEACHERS[settings.teacher].title
     encoders = {title: str(model), **(_compared(settings, out) if settings.compare else {})}

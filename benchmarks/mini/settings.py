@@ -16,7 +16,7 @@ class Settings:
         teacher: built-in name of the encoder that teaches, and gives the layers.
         layers, bottleneck, feed_forward: of the assistant of e5; minilm has the bottleneck of the recipe.
         sentences: texts of each language for the projection of the teacher.
-        alpha: share of the student in the merge with the assistant of e5.
+        alpha: share of the student in the mean with the assistant of e5.
         share, others: see `joined.Settings`.
         lines: first lines of each file that are used; 0 uses all.
         targets: folder of the teacher's vectors, which several builds may share; None keeps them in the build.

@@ -11,6 +11,7 @@ in `results/adaptation.jsonl`.
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,21 +25,22 @@ import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
-from metasearch.config.measure import BALANCED
 from metasearch.data.labels import load_labels
 from metasearch.encoders.adapter import Form, build_adapter
 from metasearch.encoders.maps import mapped
 from metasearch.encoders.pool_scores import SHARE
 from metasearch.evaluation.statistics.paired import clustered_test
-from metasearch.pipelines.adapt.job import Trial, join_labels
+from metasearch.pipelines.adapt.job import join_labels
+from metasearch.pipelines.adapt.searched import SearchedIndex
 from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.projection import MAP, projection_in
-from metasearch.retrieval.search.neutral import project
+from metasearch.retrieval.index.plan import SearchPlan
 from metasearch.retrieval.search.searcher import QUERY
 from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "adaptation.jsonl"
+MAP = "translations"
+"""Form of rows: the map of translations alone."""
 LABELLED = ("de", "en")
 TOP = 20
 STEPS, RATE, TEMPERATURE, BATCH = 25, 1e-4, 0.05, 32
@@ -70,7 +72,9 @@ class Pool:
         self.tags = np.array([row["language"] for row in self.rows])
         texts = [row["query"] for row in self.rows]
         self.vectors = searcher.encode_queries(texts)
-        self.plain = project(searcher.encoder, projection_in(self.store.arrays)).encode(texts, QUERY)
+        own = searcher.encoder.encode(texts, QUERY)
+        self.index = SearchedIndex(self.store, (), dict(zip(texts, own, strict=True)), self.store.plan)
+        self.plain = SearchPlan(projection=self.store.plan.projection).queries(own)
 
     def draw(self, count: int, seed: int) -> tuple[Array, Array]:
         """Return the numbers of labelled queries, and of queries for other pages in all languages."""
@@ -116,11 +120,10 @@ def metrics(pool: Pool, labelled: Array) -> Iterator[tuple[str, Array]]:
         if (row["page"], row["language"]) in place
     ]
     joined = join_labels(pool.store, load_labels(labels, named=True), 4, None)
-    texts = {row["query"]: pool.vectors[i] for i, row in zip(labelled, rows, strict=True)}
-    trial = Trial(pool.store, joined, texts, BALANCED)
+    index = replace(pool.index, passages=joined.everything.candidates)
     yield MAP, np.eye(pool.vectors.shape[1], dtype=np.float32)
     for form in (ADAPTER, ANSWERED):
-        yield form, trial.matrix(form)
+        yield form, index.adapter(form, joined.data)
 
 
 def trained(pool: Pool, labelled: Array, form: str, seed: int) -> Array:

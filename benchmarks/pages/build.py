@@ -3,7 +3,8 @@
     python -m benchmarks.pages.build -o ~/data/pages
 
 Each set is a folder of HTML pages, `LANGUAGE/NAME.html`, and `queries/SET.jsonl` beside them: a page's title in each of
-its languages. Nothing is installed.
+its languages. `whole` has whole manuals, and `SET-no-titles`, `SET-joined` and `SET-half` are variants of two sets.
+Nothing is installed.
 """
 
 import json
@@ -18,12 +19,16 @@ from benchmarks.common.command import Command
 from benchmarks.pages.mallard import read_help
 from benchmarks.pages.manuals import read_manual
 from benchmarks.pages.page import ENGLISH, Page, sample, translated
+from benchmarks.pages.variants import write_variants
+from benchmarks.pages.whole import PACKAGES as WHOLE
+from benchmarks.pages.whole import write_manuals
 from metasearch.errors import DataError
 
 GNOME = ("en", "cs", "de", "es", "fr", "hu", "id", "ko", "pl", "ru", "sv")
 """Languages in which GNOME's help is nearly complete, at most one of a family that is easily confused."""
 GUIDES = ("gnome-help", "system-admin-guide")
 QUICK = 60
+VARIED = ("gnome60", "developers-reference")
 REFERENCE = ("en", "de", "es", "fr", "id", "it", "ja", "pt", "pt-br", "zh-cn", "zh-tw")
 DEVELOPERS = ("de", "fr", "it", "ja", "ru")
 FAQ = ("de", "fr", "it", "ja", "ko", "nl", "pt", "ru", "zh-cn")
@@ -32,6 +37,7 @@ PACKAGES = (
     *(f"debian-reference-{tag}" for tag in REFERENCE),
     "developers-reference", *(f"developers-reference-{tag}" for tag in DEVELOPERS),
     "debian-faq", *(f"debian-faq-{tag}" for tag in FAQ),
+    *WHOLE,
 )  # fmt: skip
 
 Pages = Mapping[str, Mapping[str, Page]]
@@ -128,6 +134,9 @@ def main(output: Path) -> None:
         write("debian-reference", translated(reference(root), REFERENCE), output)
         write("developers-reference", translated(developers(root), DEVELOPERS), output)
         write("debian-faq", translated(faq(root), FAQ), output)
+        write_manuals(root, output)
+    for name in VARIED:
+        write_variants(output, name, QUICK)
     (output / "packages.json").write_text(json.dumps(versions, indent=1) + "\n", encoding="utf-8")
 
 

@@ -15,7 +15,7 @@ from metasearch.data.documents.chunking import Settings
 from metasearch.data.documents.read import read
 from metasearch.encoders.maps import estimate, mapped, translation_map
 from metasearch.errors import EncoderError
-from metasearch.retrieval.search.neutral import SAMPLE
+from metasearch.retrieval.search.estimate import SAMPLE
 from metasearch.retrieval.search.searcher import Searcher
 
 USE = "muse"

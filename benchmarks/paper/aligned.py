@@ -24,12 +24,12 @@ import metasearch as ms
 from benchmarks.common.begun import begin
 from benchmarks.common.command import Command, metasearch
 from benchmarks.mini import card, overlap
+from benchmarks.mini.averaging import average_encoders
 from benchmarks.mini.corpus_lines import read_lines, write_lines
 from benchmarks.mini.settings import Step
 from metasearch.data.records import texts_of
 from metasearch.errors import DataError, require_known
 from metasearch.io.output import whole
-from metasearch.pipelines.merge import merge
 
 ENCODER = "e5"
 CORPORA = ("flores", "ntrex", "tico19")
@@ -95,7 +95,7 @@ def steps(
     roles = ("--teacher", neutral, "--student", neutral)
     new = ["distill", "--recipe", "align", *roles, "--corpus", corpus, *stage, "-o", run]
     yield Step(run / "report.md", lambda: metasearch(*(["resume", run] if run.exists() else new)))
-    yield Step(out / "model", lambda: merge([str(neutral), str(run / "model")], out / "model", share))
+    yield Step(out / "model", lambda: average_encoders(str(neutral), str(run / "model"), share, out / "model"))
 
 
 def _checked(corpora: str) -> list[str]:

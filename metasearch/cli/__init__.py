@@ -34,7 +34,6 @@ SECTIONS = {
     },
     "Adapt, compress and export": {
         "neutralise": "Remove language bias from an encoder, without labels.",
-        "merge": "Average the weights of encoders.",
         "compress": "Build a small student from an encoder.",
         "export": "Export to sentence-transformers, ONNX or int8.",
     },
@@ -51,7 +50,6 @@ SECTIONS = {
     },
     "Data": {
         "prepare": "Clean a parallel corpus, once.",
-        "mine": "Mine hard negatives for other trainers.",
         "validate": "Check a task, from its file to an episode.",
     },
     "Project": {

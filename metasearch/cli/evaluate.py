@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -14,6 +14,7 @@ from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
     from metasearch.config.task import Task
+    from metasearch.data.records import Data, RetrievalData
 
 
 @_options.command("evaluate")
@@ -64,6 +65,8 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
             rows = evaluate_encoder(config, benchmark, bar, trec_run)
     measures = [str(each) for each in benchmark.measures]
     shown = by_shots(rows) if config.shots.counts else _tables(rows, config.split, measures)
+    if any(row["measure"] == "best-own" for row in rows):
+        shown += _describe_chance(benchmark.part(config.split))
     print_result(as_json, {"results": rows}, shown)
     if output is not None:
         write_rows(output, rows)
@@ -110,7 +113,14 @@ def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str])
     matrix_pools = {"bilingual", "monolingual"} if "bilingual" in shown else set()
     tables = [by_language(rows, split, pool) for pool in shown if pool not in matrix_pools]
     if matrix_pools:
-        tables += [matrix(rows, measure) for measure in measures]
+        scored = {row["measure"] for row in rows if row["pool"] in matrix_pools}  # measures of languages have none
+        tables += [matrix(rows, measure) for measure in measures if measure in scored]
     if matrix_pools or len(shown) > 1:
         tables.append(pool_means(rows))
     return "\n\n".join(tables)
+
+
+def _describe_chance(data: "Data") -> str:
+    """Return the value of `best-own` of an encoder that ignores languages."""
+    found = len({candidate.language for candidate in cast("RetrievalData", data).candidates})
+    return f"\n\nbest-own without language bias: 1/L = {100 / found:.2f}, with an answer in each of {found} languages"

@@ -12,7 +12,7 @@ from metasearch.errors import ConfigError, MetasearchError
 DISTRIBUTION = "metasearch-encoders"
 LOADER = "metasearch_model.py"
 """File in the folder of a compressed encoder that imports metasearch; `metasearch.encoders.compressed` writes it."""
-TRACKERS = ("tensorboard", "wandb", "trackio", "mlflow")
+TRACKERS = ("tensorboard", "wandb", "mlflow")
 """Names of experiment trackers, which the extra `track` installs."""
 
 

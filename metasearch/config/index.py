@@ -139,7 +139,7 @@ class IndexSettings(Settings):
     column: Annotated[str, Flag(metavar="NAME")] = "text"
     """Column with the text in files of rows; by default text."""
     neutral: bool | None = None
-    """Remove language bias from the embeddings; by default where two languages have 20 passages each."""
+    """Remove language bias from the embeddings; by default where two languages have five passages each."""
     keep_repeated: bool = False
     """Index menus, footers and other text that most pages share, too; off by default."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
@@ -204,7 +204,7 @@ class SearchSettings(RankingSettings):
     ] = ()
     """Language of hits, such as de; repeatable."""
     prefer: Annotated[tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(metavar="TAGS", comma=True)] = ()
-    """Languages in which a page with translations is shown, such as de,en; by default that of the query."""
+    """Show a page with translations in these languages, such as de,en; by default in that of the query."""
     where: Annotated[tuple[Condition, ...], BeforeValidator(parse_conditions), Flag(metavar="CONDITION")] = ()
     """Condition on a field of rows, such as topic=news or 'price<10'; repeatable."""
 

@@ -44,7 +44,7 @@ class Measure:
             raise ConfigError(f"unknown {kind} measure '{text}'.{nearest(text, _choices(text, kind))}")
         name, k = match[1], int(match[2]) if match[2] else None
         if k is not None and _metric(name).cutoff == "none":
-            raise ConfigError(f"measure '{text}': only rankings have a cut-off; write '{name}'")
+            raise ConfigError(f"measure '{text}': '{name}' has no cut-off; write '{name}'")
         if k is None and _metric(name).cutoff == "required":
             raise ConfigError(f"measure '{text}' needs a cut-off; write '{name}@10'")
         return cls(name, k)
@@ -55,6 +55,12 @@ class Measure:
 
     def __str__(self) -> str:
         return self.metric if self.k is None else f"{self.metric}@{self.k}"
+
+
+def is_rank(name: str) -> bool:
+    """Return whether the values of a measure are ranks, and lower is better; False for one that is unknown here."""
+    metric = name.partition("@")[0]
+    return metric in registry.names("metrics") and _metric(metric).unit == "rank"
 
 
 def _metric(name: str) -> Any:

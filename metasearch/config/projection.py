@@ -7,8 +7,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from metasearch.config.base import Flag, Positive, Settings
 from metasearch.config.languages import Language
 
-LEAST = 20
-"""Texts of a language that an estimate needs: the mean of fewer is that of their contents."""
+LEAST = 5
+"""Texts of a language that an estimate needs: the mean of fewer tells more of their contents than of the language."""
 
 
 class ProjectionSettings(Settings):

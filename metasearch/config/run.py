@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import Field
 
 from metasearch.config import yaml
-from metasearch.config.base import Count, Flag, Name, NonNegative, Positive, Rate, Seed, Settings
+from metasearch.config.base import Count, Flag, Name, Positive, Rate, Seed, Settings
 from metasearch.config.index import EncodingPrecision as EncodingPrecision
 from metasearch.config.index import RerankSettings
 from metasearch.config.languages import Language
@@ -194,22 +194,6 @@ class EvaluateConfig(Settings):
     reranks the best candidates with --rerank."""
     rerank: RerankSettings = RerankSettings()
     shots: ShotSettings = ShotSettings()
-
-
-class MineConfig(Settings):
-    """How hard negatives are mined for other trainers."""
-
-    data: DataConfig
-    encoder: EncoderConfig
-    compute: ComputeConfig = ComputeConfig()
-    split: Literal["train", "dev", "test", "all"] = "train"
-    """Part of the fold whose questions are anchors; a model must not be tested on questions that it was trained on."""
-    negatives: Annotated[Positive, Flag(name="--num-negatives", metavar="N")] = 5
-    """Negatives of each row."""
-    relative_margin: NonNegative = 0.05
-    """Share of the answer's cosine by which a negative must be less similar to the question."""
-    languages: Annotated[tuple[Language, ...], Flag(name="--language", metavar="TAG")] = ()
-    """Language of answers and negatives, such as de; repeatable. By default all."""
 
 
 class TuneConfig(Settings):

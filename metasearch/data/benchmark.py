@@ -268,6 +268,10 @@ def _measures(task: Task, path: Path) -> tuple[Measure, ...]:
             found.append(Measure.parse(name, task.kind))
         except ConfigError as error:
             problems.append(f"{find_place(path, 'measures', i)}: measures: {error}")
+        else:
+            if name == task.monitor and found[-1].load().languages:
+                place = find_place(path, "monitor")
+                problems.append(f"{place}: monitor '{name}': training needs a measure of all answers, such as map@20")
     if problems:
         raise ConfigError("\n".join(problems))
     return tuple(found)

@@ -4,6 +4,7 @@ All data has *groups*, units that must not straddle train, dev and test: article
 group has the same content in each language.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,6 +26,11 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, tupl
     for item in items:
         table.setdefault(key(item), []).append(item)
     return {value: tuple(of_value) for value, of_value in table.items()}
+
+
+def commonest(tags: Iterable[str]) -> str:
+    """Return the most frequent language tag; of equally frequent ones the first in alphabetical order."""
+    return min(Counter(tags).items(), key=lambda item: (-item[1], item[0]))[0]
 
 
 class Example(Protocol):
@@ -80,6 +86,7 @@ class Candidate:
         shown: text for a person to read; the sentence without its paragraph.
         page: the page that it is a passage of. A ranked list has a page once, at its best passage. Empty where each
             candidate is ranked by itself.
+        work: what the page shares with its translations; empty where it has none. Pages of a `group` may differ in it.
     """
 
     id: str
@@ -89,6 +96,7 @@ class Candidate:
     answers: tuple[str, ...] = ()
     shown: str = ""
     page: str = ""
+    work: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +209,14 @@ class RetrievalData:
     def by_page(self) -> "RetrievalData":
         """The same data with one candidate for each page: its first passage, with all that the page answers.
 
+        Its language is that of most passages of the page.
         Pages are in the order of their first passages.
         """
         pages: dict[str, list[Candidate]] = {}
         for candidate in self.candidates:
             pages.setdefault(candidate.page or f"\0{candidate.id}", []).append(candidate)
         answers = ([uid for each in own for uid in each.answers] for own in pages.values())
-        firsts = (own[0] for own in pages.values())
+        firsts = (replace(own[0], language=commonest(each.language for each in own)) for own in pages.values())
         ranked = (replace(first, answers=tuple(dict.fromkeys(own))) for first, own in zip(firsts, answers, strict=True))
         page_of = {each.id: own[0].id for own in pages.values() for each in own}
         grades: dict[tuple[str, str], float] = {}
@@ -257,7 +266,7 @@ class RetrievalData:
     def fingerprint(self) -> str:
         """Hash of everything that a learner or evaluation can see."""
         questions = ((q.id, q.language, q.text, q.group) for q in self.questions)
-        pages = ((c.page,) if c.page else () for c in self.candidates)
+        pages = ((c.page, *([c.work] if c.work else ())) if c.page else () for c in self.candidates)
         candidates = (
             (c.id, c.language, c.text, c.group, *c.answers, *page)
             for c, page in zip(self.candidates, pages, strict=True)

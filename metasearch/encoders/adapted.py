@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from metasearch.config.index import EncodingPrecision
 from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
-from metasearch.encoders.adapter import QueryAdapter
+from metasearch.encoders.adapter import PlanAdapter, QueryAdapter
 from metasearch.encoders.adapter_file import read_adapter, save_parameters
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.protocols import TextEncoder
@@ -88,6 +88,11 @@ class AdaptedEncoder(Encoder):
         return cast(QueryAdapter, self.embedder.adapter)
 
     @property
+    def neutral(self) -> bool:
+        """Whether documents go through a language-neutral projection."""
+        return self.base.neutral or isinstance(self.adapter, PlanAdapter)
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return self._like.device
@@ -115,8 +120,11 @@ class AdaptedEncoder(Encoder):
     def whole(self) -> SentenceTransformer:
         """The frozen encoder and the present adapter as one model, for saving."""
         matrix = self.adapter.matrix().detach().clone()
-        dense = Dense(len(matrix), len(matrix), False, nn.Identity(), matrix)
-        routes = {QUERY: [dense.to(matrix), Normalize()], DOCUMENT: []}
+        routes: dict[str, list[nn.Module]] = {QUERY: [_dense(matrix), Normalize()], DOCUMENT: []}
+        if isinstance(own := self.adapter, PlanAdapter):
+            weight, centres = own.weight.detach(), {QUERY: own.query_centre.detach(), DOCUMENT: own.centre.detach()}
+            for route, centre in centres.items():
+                routes[route] = [_dense(weight, -weight @ centre), Normalize(), *routes[route]]
         model = copy.copy(self.model)
         model._modules = dict(model._modules)  # which a shallow copy shares
         model.append(Router(routes, default_route=QUERY if "text" in self.roles else DOCUMENT).eval())
@@ -155,10 +163,11 @@ class AdaptedEncoder(Encoder):
             if self.vectors is self.base
             else self.vectors.encode(list_texts(texts), role)
         )
-        if role not in self.roles:
+        if role not in self.roles and not isinstance(self.adapter, PlanAdapter):
             return vectors
         with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
-            adapted: Tensor = self.adapter(torch.from_numpy(vectors).to(self._like))
+            through = self.adapter if role in self.roles else self.adapter.documents
+            adapted: Tensor = through(torch.from_numpy(vectors).to(self._like))
         return adapted.float().cpu().numpy()
 
 
@@ -174,12 +183,31 @@ def encoder_of(
         return Encoder(model, name, max_length)
     routes = {route: list(modules) for route, modules in router.sub_modules.items()}
     kinds = {route: [type(module) for module in modules] for route, modules in routes.items()}
-    if kinds != {QUERY: [Dense, Normalize], DOCUMENT: []} or routes[QUERY][0].bias:
+    plan = kinds == {QUERY: 2 * [Dense, Normalize], DOCUMENT: [Dense, Normalize]}
+    if not plan and (kinds != {QUERY: [Dense, Normalize], DOCUMENT: []} or routes[QUERY][0].bias):
         raise EncoderError(f"{name}: a Router is supported only as a linear map of queries behind all other modules")
     base = copy.copy(model)
     base._modules = dict(list(model._modules.items())[:-1])
+    if plan:
+        return AdaptedEncoder(Encoder(base, name, max_length), _plan_adapter(routes))
     adapter = read_adapter(routes[QUERY][0].linear.weight.detach(), folder)
     return AdaptedEncoder(Encoder(base, name, max_length), adapter, pairs=router.default_route == QUERY)
+
+
+def _dense(weight: Tensor, bias: Tensor | None = None) -> nn.Module:
+    size = len(weight)
+    found: nn.Module = Dense(size, size, bias is not None, nn.Identity(), weight, bias).to(weight)
+    return found
+
+
+def _plan_adapter(routes: Mapping[str, list[nn.Module]]) -> PlanAdapter:
+    """Return the maps of an index from the routes of a saved model.
+
+    W is a projection, so that its bias −W c stands for a centre c by itself: W (−(−W c)) = W c.
+    """
+    first, last, document = (cast(Dense, each).linear for each in (*routes[QUERY][::2], routes[DOCUMENT][0]))
+    weight, centre, query_centre = first.weight.detach(), -document.bias.detach(), -first.bias.detach()
+    return PlanAdapter(weight, centre, query_centre, last.weight.detach())
 
 
 def require_plain(encoder: Encoder, what: str) -> None:

@@ -25,6 +25,7 @@ from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import ConfigError, nearest
 
 Form = Literal["matrix", "low-rank", "rotation", "scale"]
+"""Forms that are trained."""
 RANK = 16
 """Rank of `low-rank` by default."""
 
@@ -32,7 +33,7 @@ RANK = 16
 class QueryAdapter(nn.Module):
     """A linear map of query vectors; a subclass has its parameters. Twice differentiable, in any floating type."""
 
-    form: Form
+    form: str
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -45,6 +46,40 @@ class QueryAdapter(nn.Module):
     def forward(self, queries: Tensor) -> Tensor:
         """Return adapted unit vectors `(n, D)` of the unit vectors of queries."""
         return F.normalize(queries @ self.matrix().T, dim=1)
+
+    def documents(self, vectors: Tensor) -> Tensor:
+        """Return the vectors of documents `(n, D)`, which an adapter leaves alone."""
+        return vectors
+
+
+class PlanAdapter(QueryAdapter):
+    """The maps of an index: W (x − c) of queries, then A, and W (x − g) of documents; each normalised.
+
+    Args:
+        weight: W, `(D, D)`.
+        centre: g, `(D,)`.
+        query_centre: c, `(D,)`.
+        matrix: A, `(D, D)`.
+    """
+
+    form = "plan"
+
+    def __init__(self, weight: Tensor, centre: Tensor, query_centre: Tensor, matrix: Tensor) -> None:
+        super().__init__(len(weight))
+        self.weight, self.after = nn.Parameter(weight.float()), nn.Parameter(matrix.float())
+        self.centre, self.query_centre = nn.Parameter(centre.float()), nn.Parameter(query_centre.float())
+
+    def matrix(self) -> Tensor:
+        """Return A, `(D, D)`."""
+        return self.after
+
+    def forward(self, queries: Tensor) -> Tensor:
+        """Return unit vectors of queries `(n, D)`."""
+        return F.normalize(F.normalize((queries - self.query_centre) @ self.weight.T, dim=1) @ self.after.T, dim=1)
+
+    def documents(self, vectors: Tensor) -> Tensor:
+        """Return unit vectors of documents `(n, D)`."""
+        return F.normalize((vectors - self.centre) @ self.weight.T, dim=1)
 
 
 class MatrixAdapter(QueryAdapter):

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from metasearch.encoders.adapter import MatrixAdapter, QueryAdapter, build_adapter
+from metasearch.encoders.adapter import MatrixAdapter, PlanAdapter, QueryAdapter, build_adapter
 from metasearch.errors import ConfigError, EncoderError, first_line
 
 ADAPTER_FILE = "adapter.safetensors"
@@ -22,9 +22,12 @@ _CLOSE = 1e-4
 
 
 def save_parameters(adapter: QueryAdapter, folder: Path) -> None:
-    """Write the parameters of an adapter and its form into the folder of a model; a matrix has no file."""
+    """Write the parameters of an adapter and its form into the folder of a model.
+
+    A matrix, and the maps of an index, have no file: their model has all of them.
+    """
     file = folder / ADAPTER_FILE
-    if isinstance(adapter, MatrixAdapter):
+    if isinstance(adapter, MatrixAdapter | PlanAdapter):
         file.unlink(missing_ok=True)
         return
     state = {name: each.detach().cpu().contiguous() for name, each in adapter.state_dict().items()}

@@ -88,7 +88,7 @@ def evaluate_retrieval(
         rescore = rerank if pool == RERANKED else None
         results[pool] = search(
             questions, vectors, ranked, judgements, candidate_languages(data), pool == BALANCED, rescore, depth,
-            data.identical, pages, sharpness, _numbers([each.group for each in data.candidates]),
+            data.identical, pages, sharpness, _numbers([each.work or f"\0{each.id}" for each in data.candidates]),
         )  # fmt: skip
     return score_rankings(data, results, measures, pools)
 

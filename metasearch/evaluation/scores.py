@@ -6,7 +6,7 @@ The rankings come from a search with vectors (`metasearch.evaluation.evaluate`).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,25 +158,32 @@ class SearchResult:
     top: Indices
     scores: NDArray[np.float32]
 
-    def ranks(self, questions: slice, language: int | None = None) -> Ranks:
+    def ranks(self, questions: slice, language: int | None = None, asked: int | None = None) -> Ranks:
         """Return the ranks of some questions' relevant candidates, in one language or all; `DataError` without any.
 
+        `asked` is the language of the questions, -1 if no candidate is in it, for metrics of the pool of all languages.
         Missing documents have no language: they count in the pool of all languages, and in that of the only one.
         """
         owners, gains = self.judgements.owners, self.judgements.gains
         chosen = (owners >= questions.start) & (owners < questions.stop)
+        spoken = self.languages[self.judgements.columns]
         if language is not None:
-            chosen &= self.languages[self.judgements.columns] == language
+            chosen &= spoken == language
         above, owners = self.above[chosen], owners[chosen] - questions.start
         ranks = (above.sum(1) if language is None else above[:, language]) + 1
         gains = None if gains is None else gains[chosen]
         if self.judgements.missing and (language is None or self.above.shape[1] == 1):
             owners, ranks, gains = self._with_missing(questions, owners, ranks, gains)
+        own = first = None
+        if asked is not None:
+            first = self.languages[self.top[questions, 0]] == asked
+            own = np.concatenate([spoken[chosen] == asked, np.zeros(len(ranks) - np.count_nonzero(chosen), bool)])
         # Relevant candidates are stored by index; `Ranks` wants them by rank within each question.
         order = np.lexsort((ranks, owners))
         sizes = np.bincount(owners, minlength=questions.stop - questions.start)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        return Ranks(ranks[order], offsets, None if gains is None else gains[order])
+        own = None if own is None else own[order]
+        return Ranks(ranks[order], offsets, None if gains is None else gains[order], own, first)
 
     def condensed(self, chosen: NDArray[np.bool_]) -> Ranks:
         """Return the ranks of the chosen ones among M relevant candidates; questions without any have no entry.
@@ -239,9 +246,13 @@ def page_numbers(data: RetrievalData) -> Indices | None:
 def score_rankings(
     data: RetrievalData, results: Mapping[Pool, SearchResult], measures: Sequence[Measure], pools: Sequence[Pool]
 ) -> Evaluation:
-    """Return the scores of every question language in every pool; the first multilingual pool gives the ranking."""
+    """Return the scores of every question language in every pool; the first multilingual pool gives the ranking.
+
+    Measures of languages have no scores in pools of one language. `DataError` where none of their values is defined.
+    """
     functions = {measure: load_function(measure, "retrieval") for measure in measures}
     languages = sorted({candidate.language for candidate in data.candidates})
+    number = {language: i for i, language in enumerate(languages)}
     scores: list[Score] = []
     units: dict[Cell, tuple[str, ...]] = {}
     columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
@@ -250,17 +261,38 @@ def score_rankings(
         # The search has the questions language by language, so that one language is a slice.
         rows, start = slice(start, start + len(asked)), start + len(asked)
         for pool, inside in _pools(pools, language, languages):
-            ranks = results[ranking_pool(pool)].ranks(rows, None if inside == "all" else languages.index(inside))
+            several = inside == "all"
+            chosen = (None, number.get(language, -1)) if several else (number[inside], None)
+            ranks = results[ranking_pool(pool)].ranks(rows, *chosen)
             units[pool, language, inside] = tuple(q.id for q in asked)
             for measure, function in functions.items():
-                values = function(ranks, measure.k)
-                columns[str(measure), pool, language, inside] = values
-                scores.append(Score(str(measure), pool, language, inside, float(values.mean()), len(values)))
-    columns |= _score_sides(data, results, functions) if any(each.page for each in data.candidates) else {}
+                if several or not measure.load().languages:
+                    values = function(ranks, measure.k)
+                    columns[str(measure), pool, language, inside] = values
+                    scores += _mean_of_questions(str(measure), (pool, language, inside), values)
+    _require_defined(scores, columns)
+    whole_questions = {measure: each for measure, each in functions.items() if not measure.load().languages}
+    columns |= _score_sides(data, results, whole_questions) if any(each.page for each in data.candidates) else {}
     whole = next((pool for pool in pools if ranking_pool(pool) == pool), None)
     ranking = build_ranking(questions_in_order(data), data.candidates, results[whole]) if whole else None
     articles = {question.id: question.group for question in data.questions}
     return Evaluation(tuple(scores), QueryResults(units, columns, ranking, articles))
+
+
+def _mean_of_questions(measure: str, cell: Cell, values: NDArray[np.float64]) -> Iterable[Score]:
+    """Yield the mean over the questions that have a value; nothing where none has."""
+    defined = values[~np.isnan(values)]
+    if len(defined):
+        pool, language, inside = cell
+        yield Score(measure, cast(Pool, pool), language, inside, float(defined.mean()), len(defined))
+
+
+def _require_defined(scores: Sequence[Score], columns: Iterable[tuple[str, *Cell]]) -> None:
+    """Raise `DataError` for a measure without a value in any language of a pool."""
+    known = {(score.measure, score.pool) for score in scores}
+    for measure, pool, *_ in columns:
+        if (measure, pool) not in known:
+            raise DataError(f"measure '{measure}', pool '{pool}': no question has a value; remove it from the task")
 
 
 def _score_sides(

@@ -13,6 +13,7 @@ from metasearch.compress.onnx_folder import EXAMPLE
 from metasearch.compress.standard import is_compressed
 from metasearch.config import registry, yaml
 from metasearch.config.distillation import Distillation
+from metasearch.config.measure import is_rank
 from metasearch.config.recipe import Recipe
 from metasearch.config.roles import Role
 from metasearch.config.task import Task
@@ -111,6 +112,7 @@ class Scores:
 
 
 def _result(row: Row, before: float | None) -> EvalResult:
+    scale = 1 if is_rank(row["measure"]) else 100
     args = {"fold": row["fold"], "pool": row["pool"], "questions": row.get("count")}
     return EvalResult(
         task_type=_task_type(row["pool"]),
@@ -122,8 +124,8 @@ def _result(row: Row, before: float | None) -> EvalResult:
         dataset_args={key: value for key, value in args.items() if value is not None},
         metric_type=row["measure"],
         metric_name=f"{row['measure']}, {row['pool']}, {row['language']}",
-        metric_value=round(100 * row["value"], 2),
-        metric_args=None if before is None else {"before": round(100 * before, 2)},
+        metric_value=round(scale * row["value"], 2),
+        metric_args=None if before is None else {"before": round(scale * before, 2)},
     )
 
 

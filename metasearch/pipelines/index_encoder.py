@@ -6,18 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from metasearch.compress.standard import plain
 from metasearch.config import registry, yaml
 from metasearch.config.index import IndexSettings
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import MatrixAdapter
+from metasearch.encoders.adapter import MatrixAdapter, PlanAdapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import append
 from metasearch.retrieval.index.base import canonical
 from metasearch.retrieval.index.database import INNER, exists
+from metasearch.retrieval.index.plan import SearchPlan
 from metasearch.retrieval.index.stores import is_address, open_store
 
 log = logging.getLogger(__name__)
@@ -50,15 +50,16 @@ def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tu
         log.info("%s: its passages are in %s; the exported model computes in float32", store.name, settings.precision)
     parts, made = [], plain(encoder)
     plan = store.plan
-    if plan.projection:
+    if plan.projection and plan.centre is None:  # of an earlier release
         append(made, plan.projection)
-        parts.append(f"its projection of {_join(plan.projection.languages)}")
+    if plan.projection:
+        what = "projection" if plan.languages else "centre"
+        parts.append(f"its {what} of {_join(plan.projection.languages)}")
     if plan.translations is not None:
         parts.append("its map of translations")
     if plan.adapter:
         parts.append(f"its query adapter '{plan.adapter.name}'")
-    matrix = plan.query_matrix
-    made = made if matrix is None else _with_queries_through(made, matrix)
+    made = _with_queries_through(made, plan)
     if not parts:
         log.info("%s: it has no projection, and no adapter in use: its encoder is exported alone", store.name)
     return made, f"It encodes as an index is searched, with {_join(['its prompts', *parts])}."
@@ -69,9 +70,15 @@ def _join(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def _with_queries_through(encoder: Encoder, matrix: NDArray[np.float32]) -> AdaptedEncoder:
-    """Return an encoder with an adapter of queries."""
-    module = MatrixAdapter(len(matrix))
+def _with_queries_through(encoder: Encoder, plan: SearchPlan) -> Encoder:
+    """Return an encoder with the maps of a plan that an appended projection does not have."""
+    if plan.projection and plan.query_centre is not None and plan.centre is not None:
+        matrix = np.eye(encoder.dimension()) if plan.query_matrix is None else plan.query_matrix
+        maps = plan.projection.weight, plan.projection.centre, plan.query_centre, matrix
+        return AdaptedEncoder(encoder, PlanAdapter(*map(torch.tensor, maps)))
+    if plan.query_matrix is None:
+        return encoder
+    module = MatrixAdapter(len(plan.query_matrix))
     with torch.no_grad():
-        module.delta.copy_(torch.tensor(matrix) - torch.eye(len(matrix)))
+        module.delta.copy_(torch.tensor(plan.query_matrix) - torch.eye(len(plan.query_matrix)))
     return AdaptedEncoder(encoder, module)

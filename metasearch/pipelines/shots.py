@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from metasearch.algorithms.base import EpisodeLearner
@@ -226,7 +227,8 @@ def _asked(
     for cell in (each for each in first.units if each[0] == _POOL):
         units = first.units[cell]
         for number, ids in enumerate(labelled):
-            rows = [i for i, unit in enumerate(units) if unit not in ids]
+            defined = ~np.isnan(first.columns[measure, *cell])  # by the data alone, so that all counts agree
+            rows = [i for i, unit in enumerate(units) if unit not in ids and defined[i]]
             scores = {count: own[number].questions.columns[measure, *cell][rows] for count, own in found.items()}
             articles = [first.articles.get(units[i], units[i]) for i in rows]
             asked.setdefault(cell[1], []).append(Asked(articles, scores))

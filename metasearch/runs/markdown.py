@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from metasearch.config.measure import RETRIEVAL_POOLS, Pool
+from metasearch.config.measure import RETRIEVAL_POOLS, Pool, is_rank
 from metasearch.runs.rows import MEAN, Row
 
 DIRECTIONS: tuple[Pool, ...] = ("xx-en", "en-xx", "both")
@@ -20,14 +20,15 @@ def by_language(rows: Sequence[Row], split: str, pool: str | None = None) -> str
         cells = {(row["learner"], row["language"]): row["value"] for row in chosen if row["measure"] == measure}
         languages = _distinct(language for _, language in cells if language != MEAN)
         learners = _distinct(learner for learner, _ in cells)
-        parts.append(_grid(f"{measure} ({label})", learners, [*languages, MEAN], cells))
+        texts = {key: shown(measure, value) for key, value in cells.items()}
+        parts.append(_grid(f"{measure} ({label})", learners, [*languages, MEAN], texts))
     return "\n\n".join(parts)
 
 
 def matrix(rows: Sequence[Row], measure: str) -> str:
     """Return the matrix question language × candidate language, values times 100, diagonal monolingual."""
     cells = {
-        (row["language"], row["candidates"]): row["value"]
+        (row["language"], row["candidates"]): shown(measure, row["value"])
         for row in rows
         if row["measure"] == measure and row["pool"] in ("bilingual", "monolingual") and row["language"] != MEAN
     }
@@ -37,7 +38,8 @@ def matrix(rows: Sequence[Row], measure: str) -> str:
 
 def pool_means(rows: Sequence[Row]) -> str:
     """Return the mean over languages, or language pairs, of each measure in each pool, values times 100."""
-    cells = {(row["measure"], row["pool"]): row["value"] for row in rows if row["language"] == MEAN}
+    means = [row for row in rows if row["language"] == MEAN]
+    cells = {(row["measure"], row["pool"]): shown(row["measure"], row["value"]) for row in means}
     measures, pools = (_distinct(key[side] for key in cells) for side in (0, 1))
     return _grid("mean", measures, pools, cells)
 
@@ -68,16 +70,16 @@ def by_shots(rows: Sequence[Row]) -> str:
         languages, lines = _distinct(language for _, language in of), []
         for shots in dict.fromkeys(shots for shots, _ in of):
             mean = of[shots, MEAN]
-            ends = [percent(mean[name]) for name in ("low", "high", "gain", "gain_low", "gain_high")]
-            lines.append([str(shots), *(percent(of[shots, language]["value"]) for language in languages), *ends])
+            ends = [shown(measure, mean[name]) for name in ("low", "high", "gain", "gain_low", "gain_high")]
+            lines.append([str(shots), *(shown(measure, of[shots, language]["value"]) for language in languages), *ends])
         heads = ["95 % from", "to", "gain", "95 % from", "to"]
         parts.append(markdown([f"{measure} by shots", *languages, *heads], lines))
     return "\n\n".join(parts)
 
 
-def _grid(head: str, lines: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[str, str], float]) -> str:
-    """Return a table of values times 100, by line and column; a cell without a value is empty."""
-    return markdown([head, *columns], [[line, *(percent(cells.get((line, c))) for c in columns)] for line in lines])
+def _grid(head: str, lines: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[str, str], str]) -> str:
+    """Return a table of values by line and column; a cell without a value is empty."""
+    return markdown([head, *columns], [[line, *(cells.get((line, c), "") for c in columns)] for line in lines])
 
 
 def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | Sequence[bool] = 1) -> str:
@@ -100,6 +102,11 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]], left: int | 
 def fact_table(title: str, facts: Mapping[str, str]) -> str:
     """Return a table of facts: name and value."""
     return markdown([title, ""], [list(fact) for fact in facts.items()], left=2)
+
+
+def shown(measure: str, value: float | None) -> str:
+    """Return a score times 100, or a rank, with two decimals; empty for None."""
+    return f"{value:.2f}" if value is not None and is_rank(measure) else percent(value)
 
 
 def percent(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Experiment trackers: TensorBoard, Weights & Biases, Trackio and MLflow.
+"""Experiment trackers: TensorBoard, Weights & Biases and MLflow.
 
 A tracker gets the terms of the loss after each step, and each dev score. Each stage of a distillation, and each resumed
 run, is a new run of the tracker. A thread calls it, so that neither an outage nor a slow server stops training. A curve
@@ -54,12 +54,6 @@ def _wandb(module: Any, folder: Path, name: str) -> OpenRun:
     return run.log, run.finish
 
 
-def _trackio(module: Any, folder: Path, name: str) -> OpenRun:
-    """Log to Trackio's local database; Trackio has no variable for the project."""
-    module.init(project=PROJECT, name=name)
-    return module.log, module.finish
-
-
 def _mlflow(module: Any, folder: Path, name: str) -> OpenRun:
     """Log to the server or folder in `MLFLOW_TRACKING_URI`."""
     if not any(os.environ.get(f"MLFLOW_{each}") for each in ("EXPERIMENT_NAME", "EXPERIMENT_ID", "RUN_ID")):
@@ -71,7 +65,6 @@ def _mlflow(module: Any, folder: Path, name: str) -> OpenRun:
 TRACKERS: Mapping[str, tuple[str, Callable[[Any, Path, str], OpenRun]]] = {
     "tensorboard": ("torch.utils.tensorboard", _tensorboard),
     "wandb": ("wandb", _wandb),
-    "trackio": ("trackio", _trackio),
     "mlflow": ("mlflow", _mlflow),
 }
 """Name → the package, and the function that starts a run of it."""

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import benchmarks
 from benchmarks.common.rows import read_rows
 from benchmarks.paper import main_table, small_studies
+from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 
 
@@ -76,3 +77,17 @@ def test_a_neutral_study_trains_each_learner_through_the_map_and_has_the_map_alo
     through = {asked[i + 1] for i, word in enumerate(asked) if word == "--set"}
     assert through == {f"{learner}:neutralise.when=before" for learner in ("fine-tune", "maml", "maml-align")}
     assert asked[-4:-2] == ("--trim-vocab", "task")
+
+
+@pytest.mark.slow
+def test_languages_of_answers_are_measured_in_four_ways_and_kept_once(tmp_path, monkeypatch):
+    from benchmarks.paper import answers
+
+    monkeypatch.setattr(answers, "ROWS", tmp_path / "answers.jsonl")
+    words = ["--task", "demo", "--encoder", "mini", "--data", Library().path("task", "demo").parent]
+    said = [invoke(answers, *words) for _ in range(2)]
+    rows = read_rows(tmp_path / "answers.jsonl")
+    assert [row["way"] for row in rows] == ["none", "balanced", "neutral", "neutral + balanced"]
+    assert said[0].endswith(said[1])
+    kinds = ("relevant_own", "relevant_other", "irrelevant_own", "irrelevant_other")
+    assert [sum(row[kind] for kind in kinds) for row in rows] == pytest.approx([1.0] * 4)

@@ -34,7 +34,7 @@ def offered(line, kind="plain"):
         ("ls ", list(KINDS)),
         ("show tat", ["tatoeba"]),
         ("crossval --learner maml,fi", ["maml,fine-tune"]),
-        ("merge min", ["mini", "mini-e5", "minilm"]),
+        ("export min", ["mini", "mini-e5", "minilm"]),
         ("crossval --launcher ", ["local", "slurm", "ray"]),
         ("tra", ["train"]),
         ("train --task demo --precision ", ["fp32", "bf16"]),

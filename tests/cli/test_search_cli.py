@@ -142,7 +142,7 @@ def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
         (
             ["index", "docs", "--encoder=tiny", "--neutral", "-o", "x"],
             3,
-            "--neutral needs 20 passages in each of two languages",
+            "--neutral needs 5 passages in each of two languages",
         ),
         (["index", "docs", "--encoder=tiny", "-o", "docs"], 5, "docs exists and is no index"),
         (["index", "docs", "--chunk-tokens=41", "-o", "faq.index"], 2, "it was made with length 40, not 41"),

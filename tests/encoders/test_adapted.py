@@ -91,8 +91,8 @@ def test_an_adapter_of_another_width_is_refused():
 def test_what_would_lose_the_adapter_refuses_it(tmp_path):
     encoder = adapted_encoder()
     encoder.save(tmp_path / "model")
-    with pytest.raises(EncoderError, match=r"has a query adapter, which merge does not support"):
-        load_encoder(str(tmp_path / "model"), plain_for="merge")
+    with pytest.raises(EncoderError, match=r"has a query adapter, which distill does not support"):
+        load_encoder(str(tmp_path / "model"), plain_for="distill")
     with pytest.raises(EncoderError, match="which compress does not support"):
         compress(encoder, CompressSettings(layers=1), None)
     trimmed = EncoderConfig(name=str(tmp_path / "model"), trim=("task",))

@@ -14,8 +14,8 @@ from metasearch.data.formats.given import list_texts
 from metasearch.data.labels import load_labels
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.cross_encoder import open_reranker
-from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.maps import Projection
+from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.errors import DataError
 from metasearch.retrieval.index.base import Kind, passage_keys

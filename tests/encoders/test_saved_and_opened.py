@@ -14,8 +14,8 @@ from metasearch.config.roles import MaxLength
 from metasearch.encoders.cross_encoder import load_cross_encoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
-from metasearch.encoders.neutral import append
 from metasearch.encoders.maps import Projection
+from metasearch.encoders.neutral import append
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.errors import EncoderError

@@ -15,10 +15,10 @@ from metasearch.config.roles import MaxLength
 from metasearch.config.run import E5_PACKAGE
 from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import build_adapter
-from metasearch.encoders.maps import Projection
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import quantise, write_stored
 from metasearch.encoders.load import load_encoder, load_reader
+from metasearch.encoders.maps import Projection
 from metasearch.encoders.neutral import append
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts

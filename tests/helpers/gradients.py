@@ -22,9 +22,9 @@ from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair, Translation
 from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import build_adapter
-from metasearch.encoders.maps import estimate
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.maps import estimate
 from metasearch.encoders.neutral import append
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet

@@ -8,8 +8,8 @@ import pytest
 
 from helpers.backbones import RECURRENT, make
 from metasearch.compress.student import make_student
-from metasearch.encoders.neutral import append
 from metasearch.encoders.maps import Projection
+from metasearch.encoders.neutral import append
 
 needs_onnx = pytest.mark.skipif(
     not all(map(find_spec, ("onnx", "onnxscript", "onnxruntime"))),

@@ -191,9 +191,9 @@ def _retrieval(way: Made, fold: int, split: str, shared: Setting, noises: Sequen
         mine = slice(at * len(ids), (at + 1) * len(ids))
         pools = [("multilingual", "all"), *(("bilingual", x) for x in languages if x != asked), ("monolingual", asked)]
         for name, inside in pools if split == "test" else pools[:1]:
-            ranks = found.ranks(mine, None if inside == "all" else languages.index(inside))
+            ranks = found.ranks(mine, *((None, at) if inside == "all" else (languages.index(inside),)))
             units[name, asked, inside] = tuple(ids)
-            for measure in shared.measures:
+            for measure in (each for each in shared.measures if inside == "all" or not each.load().languages):
                 values = measure.load().function(ranks, measure.k)
                 columns[str(measure), name, asked, inside] = values
                 listed.append(Score(str(measure), name, asked, inside, float(values.mean()), len(values)))  # type: ignore[arg-type]

@@ -102,7 +102,6 @@ VALUES = [
     ("export tiny --sentence-transformers --texts TMP -o TMP/out", "--texts needs --dimensions"),
     ("export tiny --sentence-transformers --task demoo -o TMP/out", "unknown task 'demoo'. Did you mean 'demo'"),
     ("export tiny --sentence-transformers --fold 1 -o TMP/out", "--fold: no task is read"),
-    ("merge tiny -o TMP/out", "name at least two encoders"),
     ("compare TMP/run --confidence 1", "level"),
     ("compare TMP/run --confidence nan", "level"),
     ("compare TMP/run --format htm", "'--format': unknown choice 'htm'"),

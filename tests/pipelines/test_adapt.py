@@ -3,17 +3,18 @@
 import json
 import multiprocessing
 import os
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from metasearch.config.measure import BALANCED
 from metasearch.data.labels import load_labels
-from metasearch.encoders.maps import translation_map
+from metasearch.encoders.maps import Projection
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.pipelines.adapt.job import Trial, adapt
-from metasearch.pipelines.tune import workshop
 from metasearch.pipelines.tune.call import tune
 from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED, Step
 from metasearch.pipelines.tune.table import Table
@@ -40,7 +41,7 @@ def add(folder, name, seed, use=True):
 
 
 def in_use(folder):
-    found = LocalStore.open(folder).adapter
+    found = LocalStore.open(folder).plan.adapter
     return found and (found.name, found.matrix.tolist())
 
 
@@ -136,47 +137,53 @@ def test_adapting_stores_a_reversible_adapter_that_changes_queries_alone(pages):
     use_adapter(pages, "clicks")
     searcher = open_searcher(pages, "cpu")
     before, now = plain.encode_queries(["a lamp"])[0].astype(np.float64), searcher.encode_queries(["a lamp"])[0]
-    mapped = searcher.store.adapter.matrix.astype(np.float64) @ before
+    mapped = searcher.store.plan.adapter.matrix.astype(np.float64) @ before
     np.testing.assert_allclose(now, mapped / np.linalg.norm(mapped), rtol=0, atol=1e-6)
-    for role in ("candidate", "text"):
-        assert np.array_equal(searcher.projected.encode(["a lamp"], role), plain.projected.encode(["a lamp"], role))
+    assert np.array_equal(searcher.encode_documents(["a lamp"]), plain.encode_documents(["a lamp"]))
     # The same labels give the same bits, whatever is in use.
     adapt(pages, labels(), name="again", device="cpu")
     use_adapter(pages, "again")
-    assert np.array_equal(LocalStore.open(pages).adapter.matrix, searcher.store.adapter.matrix)
+    assert np.array_equal(LocalStore.open(pages).plan.adapter.matrix, searcher.store.plan.adapter.matrix)
     use_adapter(pages, None)
     assert np.array_equal(open_searcher(pages, "cpu").encode_queries(["a lamp"])[0], before.astype(np.float32))
 
 
+def precision(hits, page, top=20):
+    """Return the average precision of hits, of which those of a page in two languages are right."""
+    right = [Path(hit.passage.file).stem == page for hit in hits[:top]]
+    return sum(sum(right[: i + 1]) / (i + 1) for i, each in enumerate(right) if each) / 2
+
+
 @pytest.mark.slow
-def test_a_tuning_scores_what_its_index_gives_and_leaves_the_adapter_of_all_labels_there(tmp_path, monkeypatch):
+def test_tune_adapt_and_search_give_one_search_the_same_figure(tmp_path, monkeypatch):
     """32 pages in two languages are enough for a projection and a map of translations."""
     things = [f"{word} {part}" for word in THINGS for part in ("door", "key", "wheel", "shop")]
     write_pages(tmp_path / "help", things)
     kept = Step(ADAPTER, True)
-    maps = []
-    monkeypatch.setattr(workshop, "translation_map", lambda groups: maps.append(translation_map(groups)) or maps[-1])
     monkeypatch.setattr(Table, "improvable", lambda self: False)
     monkeypatch.setattr(Table, "choose", lambda self: [step for step, _ in self.lines].index(kept))
     found = tune(labels(things), tmp_path / "shop", documents=tmp_path / "help", encoder="tiny", device="cpu")
     assert found.choice.kept.step == kept
     assert "The adapter is in index/, computed from all labels; the model in model/ has none." in found.report
     searcher = open_searcher(tmp_path / "shop" / "index", "cpu")
-    assert int(searcher.store.arrays["translated"][0]) == len(things)
-    # A fold has a projection of its own, so that its map is nearly that of the index.
-    stored = searcher.store.arrays["translations"]
-    assert len(maps) >= 4
-    assert all(np.corrcoef(each.ravel(), stored.ravel())[0, 1] > 0.9 for each in maps)
+    assert searcher.store.plan.translated == len(things)
     trial = Trial.of(searcher, load_labels(labels(things), named=True), 4, None)
-    assert searcher.store.adapter.name == "tune"
-    assert np.array_equal(searcher.store.adapter.matrix, trial.matrix(ADAPTER))
-    # The projection of a fold knows nothing of its questions, and vectors are stored in 8 bits.
+    assert searcher.store.plan.adapter.name == "tune"
+    assert np.array_equal(searcher.store.plan.adapter.matrix, trial.index.adapter(ADAPTER, trial.labels.data))
     monkeypatch.undo()
     own, scored = trial.table(), Table.read(RunFolder(tmp_path / "shop"))
     for form in ("", ADAPTER, ANSWERED):
-        line = own.scores[own.lines.index((Step(form), trial.pool))]
-        other = scored.scores[scored.lines.index((Step(form, True), trial.pool))]
-        assert abs(line.mean() - other.mean()) < 0.05
+        lines = [each.lines.index((Step(form, True), trial.pool)) for each in (own, scored)]
+        assert np.array_equal(own.scores[lines[0]], scored.scores[lines[1]])
+    # The first line is the search itself, without the adapter.
+    use_adapter(tmp_path / "shop" / "index", None)
+    plain = open_searcher(tmp_path / "shop" / "index", "cpu")
+    assert own.lines[0] == (Step("", True), trial.pool)
+    asked = {row["query"]: row["page"] for row in labels(things)}
+    hits = dict(zip(asked, plain.search([*asked], top_k=20, by="page", balance=trial.pool == BALANCED), strict=True))
+    questions = {each.id: each.text for each in trial.labels.data.questions}
+    figures = [precision(hits[questions[uid]], Path(asked[questions[uid]]).stem) for _, _, uid in own.places]
+    assert figures == own.scores[0].tolist()
 
 
 def test_labels_that_cannot_be_held_out_or_joined_are_an_error_in_one_line(pages):
@@ -201,7 +208,8 @@ def test_an_adapter_of_a_projection_that_was_estimated_again_meanwhile_is_not_wr
     def slow(trial):
         found = table(trial)
         # The index has none: as if another process had estimated it anew.
-        trial.store.arrays = {"centre": np.zeros(2, np.float32)}
+        store = trial.index.store
+        store.plan = replace(store.plan, projection=Projection(np.zeros(2), np.zeros((0, 2)), ("de", "en")))
         return found
 
     monkeypatch.setattr(Trial, "table", slow)

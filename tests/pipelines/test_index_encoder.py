@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from metasearch.encoders.translations import LEAST
 from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
-from metasearch.config.projection import LEAST
 from metasearch.errors import EncoderError
 from metasearch.pipelines.index_encoder import is_index, load_index_encoder
 from metasearch.retrieval.index.adapters import add_adapter
@@ -38,12 +38,12 @@ def require_equal(model, searcher):
     """Assert that a model gives the vectors of a search, and other ones for queries than for documents."""
     queries, documents = model.encode_query(TEXTS), model.encode_document(TEXTS)
     np.testing.assert_allclose(queries, searcher.encode_queries(TEXTS), rtol=0, atol=1e-6)
-    np.testing.assert_allclose(documents, searcher.projected.encode(TEXTS, "candidate"), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(documents, searcher.encode_documents(TEXTS), rtol=0, atol=1e-6)
     assert np.abs(queries - documents).max() > 0.01
 
 
 def test_sentence_transformers_encodes_as_the_index_is_searched(index, tmp_path):
-    assert LocalStore.open(index).arrays, "the index has a projection"
+    assert LocalStore.open(index).plan.languages == ("de", "en"), "the index has a projection"
     done = metasearch("export", index, "--sentence-transformers", "-o", tmp_path / "model")
     assert "copied unchanged" not in done.stderr
     model = SentenceTransformer(str(tmp_path / "model"), device="cpu")

@@ -1,6 +1,7 @@
 """A task names its measures, and what comes after a run takes any of them: tables, comparison and report."""
 
 import json
+import re
 
 import pytest
 
@@ -73,3 +74,16 @@ def test_runs_are_compared_by_any_of_the_measures(run):
     values = scored.values(measure, "multilingual").values()
     assert found["measure"] == measure
     assert arm["value"]["mean"] == pytest.approx(sum(values) / len(values))
+
+
+@pytest.mark.slow
+def test_measures_of_languages_are_printed_for_pools_of_several_languages_with_1_l_and_ranks(tmp_path):
+    measures = ["map@20", "others-recall@20", "best-own", "worst-rank"]
+    flags = ["--encoder", "tiny", "--pool", "multilingual", "--pool", "monolingual"]
+    result = metasearch("evaluate", *declare(tmp_path, measures, "map@20"), *flags, "-o", tmp_path / "rows.jsonl")
+    rows = read_rows(tmp_path / "rows.jsonl")
+    assert {row["pool"] for row in rows if row["measure"] != "map@20"} == {"multilingual"}
+    (worst,) = [row["value"] for row in rows if (row["measure"], row["language"]) == ("worst-rank", "mean")]
+    assert 7 <= worst <= 175  # seven answers among as many candidates
+    assert re.search(rf"\| worst-rank +\| +{worst:.2f} \| +\|", result.stdout)
+    assert "best-own without language bias: 1/L = 14.29, with an answer in each of 7 languages" in result.stdout

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
@@ -66,6 +67,15 @@ def test_questions_with_labels_are_never_scored_in_any_language():
         questions = [question.id for question in DATA.questions_by_language[language]]
         for ids, draw in zip(labelled, own, strict=True):
             assert len(draw.articles) == len(draw.scores[0]) == len(set(questions) - ids) == len(questions) - 3
+
+
+def test_questions_without_a_value_of_a_measure_are_left_out():
+    scores = evaluate(encoder(), DATA, small("trans").measures)
+    for key, values in scores.questions.columns.items():
+        values[0] = np.nan
+        asked = _asked(key[0], {0: [scores]}, [set()])[key[2]]
+        assert asked[0].scores[0].tolist() == values[1:].tolist()
+        assert len(asked[0].articles) == len(values) - 1
 
 
 def test_an_adaptation_is_gradient_descent_by_hand_and_the_weights_are_put_back():

@@ -252,9 +252,9 @@ def test_steps_and_pools_are_those_that_the_data_allows():
         "projection", "base encoder", "projection + adapter", "projection + adapter with answers",
         "projection + fine-tune",
     ]  # fmt: skip
-    one, two = labels(40, languages=["de"]), labels(40)
+    one, two, few = labels(40, languages=["de"]), labels(40), labels(2)  # with its answers 4 texts a language
     assert (one.pools(), two.pools()) == (("multilingual",), ("multilingual", "balanced"))
-    assert (one.projectable(), two.projectable(), labels().projectable()) == ((), ("de", "en"), ())
+    assert (one.projectable(), two.projectable(), few.projectable()) == ((), ("de", "en"), ())
     with pytest.raises(ConfigError, match="does not learn from labels"):
         list_steps(True, learners=["distill"])
 
@@ -321,8 +321,9 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     assert f"## Scores\n\n{whole.choice}\n" in (tmp_path / "whole/model/README.md").read_text()
     assert is_neutral(whole.encoder) == whole.choice.kept.step.projected
     searcher = ms.open_searcher(tmp_path / "whole/index")
-    assert searcher.store.kind.settings["neutral"] is False  # as scored, however many documents there will be
-    assert searcher.store.ranking == {"balance": False, "expand": False, "hybrid": True}  # as was kept
+    expected = None if whole.choice.kept.step.projected else False  # as scored, however many documents there will be
+    assert searcher.store.kind.settings["neutral"] is expected
+    assert searcher.store.ranking_facts == {"balance": False, "expand": False, "hybrid": True}  # as was kept
     hits = searcher.search(["Was wird gebacken?"], top_k=1)
     assert hits[0][0].passage.file.endswith("oven.de.md")
     with pytest.raises(RunFolderError, match="seed is 0, not 1"):
@@ -339,8 +340,8 @@ def test_other_learners_and_alignment_are_trained_and_compared(tmp_path, monkeyp
     result = ms.tune(rows(), tmp_path / "out", encoder="tiny", **how)
     trained = [line["step"] for line in result.table if line["pool"] == "multilingual"]
     assert trained == [
-        "base encoder", "fine-tune", "alignment + projection + fine-tune", "alignment + projection + maml",
-        "alignment + projection + maml-align",
+        "base encoder", "projection", "projection + fine-tune", "alignment + projection + fine-tune",
+        "alignment + projection + maml", "alignment + projection + maml-align",
     ]  # fmt: skip
     scores = {line["step"]: line["mean"] for line in result.table if line["pool"] == "multilingual"}
     assert len({*scores.values()}) > 3  # each has weights of its own

@@ -1,7 +1,7 @@
 """Rows and tables of scores, as they are written to files and pasted."""
 
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.runs.markdown import by_language, matrix
+from metasearch.runs.markdown import by_language, matrix, pool_means
 
 
 def row(measure, language, value, count=2, pool="multilingual", candidates="all", **more):
@@ -55,3 +55,14 @@ def test_a_matrix_has_questions_down_and_candidates_across():
         "| ar                         | 75.00 |  50.00 |",
         "| el                         | 25.00 | 100.00 |",
     ]
+
+
+def test_ranks_are_shown_as_they_are_and_shares_times_100():
+    rows = [
+        row(measure, language, value, learner="maml", split="test")
+        for measure, value in (("worst-rank", 5.25), ("own-ndcg@20", 0.5))
+        for language in ("ar", "mean")
+    ]
+    assert "| maml              | 5.25 | 5.25 |" in by_language(rows, "test")
+    assert "| maml               | 50.00 | 50.00 |" in by_language(rows, "test")
+    assert pool_means(rows).split("\n")[2:] == ["| worst-rank  |         5.25 |", "| own-ndcg@20 |        50.00 |"]

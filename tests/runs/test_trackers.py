@@ -70,16 +70,19 @@ def test_every_name_of_the_option_is_a_tracker():
 
 def test_each_value_arrives_once_with_its_step_and_the_other_callback_hears_the_same(package, tmp_path):
     sent, ended = [], []
-    package(
-        "trackio",
-        init=lambda project, name: (project, name),
-        log=lambda values, step: sent.append((step, values)),
-        finish=lambda: ended.append(True),
+    put_mlflow(
+        package, log_metrics=lambda values, step: sent.append((step, values)), end_run=lambda: ended.append(True)
     )
-    calls = report(["trackio", "trackio"], tmp_path / "run")
+    calls = report(["mlflow", "mlflow"], tmp_path / "run")
     assert (sent, ended) == (SENT, [True])
     terms = {"loss": 2.0, "triplet": 1.5}
     assert calls == [("dev", 0, 0.25, False), ("step", 1, 2, "meta-train", terms), ("dev", 1, 0.5, True)]
+
+
+def put_mlflow(package, **functions):
+    """Put a module in the place of MLflow whose functions do nothing, unless they are given."""
+    names = ("set_experiment", "start_run", "log_metrics", "end_run")
+    return package("mlflow", **{**dict.fromkeys(names, lambda *_, **__: None), **functions})
 
 
 def fails(error):
@@ -111,26 +114,23 @@ def test_a_tracker_that_does_not_begin_in_time_is_one_too(package, tmp_path, mon
 
 
 def test_a_package_that_cannot_be_imported_is_one_too(tmp_path, monkeypatch):
-    (tmp_path / "trackio.py").write_text("raise TypeError('protobuf is too new')", encoding="utf-8")
+    (tmp_path / "mlflow.py").write_text("raise TypeError('protobuf is too new')", encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "mlflow", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ConfigError, match=r"^--track: trackio cannot be imported: protobuf is too new$"):
-        add_trackers(lambda stage: None, ["trackio"], tmp_path)
+    with pytest.raises(ConfigError, match=r"^--track: mlflow cannot be imported: protobuf is too new$"):
+        add_trackers(lambda stage: None, ["mlflow"], tmp_path)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-@pytest.mark.parametrize("later", ["init", "log", "finish"])
+@pytest.mark.parametrize("later", ["start_run", "log_metrics", "end_run"])
 def test_after_that_an_outage_is_one_warning_and_the_work_goes_on(later, error, package, tmp_path, said):
-    functions = {"init": lambda **_: None, "log": lambda *_, **__: None, "finish": lambda: None}
-    if later == "init":  # of the second stage
-        begun = []
-        functions["init"] = lambda **_: fails(error)() if begun else begun.append(True)
-    else:
-        functions[later] = fails(error)
-    package("trackio", **functions)
-    calls = report(["trackio"], tmp_path, stages=("one", "two") if later == "init" else ("one",))
+    begun = []
+    second = {"start_run": lambda **_: fails(error)() if begun else begun.append(True)}  # fails in the second stage
+    put_mlflow(package, **{later: fails(error), **(second if later == "start_run" else {})})
+    calls = report(["mlflow"], tmp_path, stages=("one", "two") if later == "start_run" else ("one",))
     assert len(calls) == 3
     (line,) = said()
-    assert re.fullmatch(r"--track: trackio failed: .+; training continues, and log\.jsonl has all values", line)
+    assert re.fullmatch(r"--track: mlflow failed: .+; training continues, and log\.jsonl has all values", line)
 
 
 def test_values_after_an_outage_arrive(package, tmp_path):
@@ -141,18 +141,18 @@ def test_values_after_an_outage_arrive(package, tmp_path):
         if len(sent) == 1:
             raise OSError("503")
 
-    package("trackio", init=lambda **_: None, log=send, finish=lambda: None)
-    report(["trackio"], tmp_path)
+    put_mlflow(package, log_metrics=send)
+    report(["mlflow"], tmp_path)
     assert sent == SENT
 
 
-@pytest.mark.parametrize("later", ["log", "finish"])
+@pytest.mark.parametrize("later", ["log_metrics", "end_run"])
 def test_a_call_that_never_returns_holds_nothing_up(later, package, tmp_path, said, monkeypatch):
     monkeypatch.setattr(trackers, "END_SECONDS", 0.01)
-    package("trackio", **{"init": lambda **_: None, "log": lambda *_, **__: None, "finish": never, later: never})
-    report(["trackio"], tmp_path)
+    put_mlflow(package, **{"end_run": never, later: never})
+    report(["mlflow"], tmp_path)
     assert said() == [
-        "--track: trackio failed: no answer within 0.01 s; training continues, and log.jsonl has all values"
+        "--track: mlflow failed: no answer within 0.01 s; training continues, and log.jsonl has all values"
     ]
 
 
@@ -199,10 +199,10 @@ def test_what_wandb_reads_from_the_environment_is_not_given(given, package, tmp_
 
 
 def test_a_package_that_is_not_installed_is_named_before_the_run(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "trackio", None)
+    monkeypatch.setitem(sys.modules, "mlflow", None)
     line = r"pip install 'metasearch-encoders\[track\]'"
-    with pytest.raises(ConfigError, match=f"^--track trackio needs the package trackio: {line}$"):
-        add_trackers(lambda stage: None, ["trackio"], tmp_path)
+    with pytest.raises(ConfigError, match=f"^--track mlflow needs the package mlflow: {line}$"):
+        add_trackers(lambda stage: None, ["mlflow"], tmp_path)
 
 
 def test_tensorboard_has_the_values(tmp_path):
@@ -230,10 +230,3 @@ def test_mlflow_writes_to_a_local_store(tmp_path, monkeypatch):
     report(["mlflow"], tmp_path / "run")
     (found,) = mlflow.search_runs(experiment_names=["metasearch"], output_format="list")
     assert found.data.metrics == {"dev": 0.5, "meta-train/loss": 2.0, "meta-train/triplet": 1.5}
-
-
-def test_trackio_writes_to_its_own_database(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
-    pytest.importorskip("trackio")
-    report(["trackio"], tmp_path / "run")
-    assert list((tmp_path / "trackio").rglob("*.db"))

@@ -4,6 +4,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from metasearch.config.languages import UNKNOWN, parse_tag
@@ -45,6 +47,12 @@ class Section:
         passed = bisect_right(self.headings, offset, key=lambda mark: mark.offset)
         return self.headings[passed - 1] if passed else HeadingMark(0, ())
 
+    @cached_property
+    def heading_offsets(self) -> frozenset[int]:
+        """Offsets at which headings begin."""
+        marks = pairwise((HeadingMark(0, ()), *self.headings))
+        return frozenset(mark.offset for before, mark in marks if mark.path != before.path)
+
     def lines(self, offsets: Iterable[int]) -> Iterator[int]:
         """Yield the line for each ascending offset."""
         line, before = self.line, 0
@@ -62,7 +70,7 @@ class Passage:
     """A part of a document.
 
     Attributes:
-        text: text to search and to show, with the document's title before it if titles are on.
+        text: text to search and to show, with the document's title before it if titles are on and it has none.
         file: path of the document as the user named it, with forward slashes.
         line: first line in the file, from 1.
         language: a tag such as `de` or `zh-Hant`; `und` if unknown.

@@ -9,7 +9,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from importlib import import_module
 from itertools import tee
 from pathlib import Path
@@ -50,6 +50,7 @@ _PAGES = ("text", "markdown", "html")
 """Readers of files that are one page. A line of other files is a row of a table, a page of PDF or a Word paragraph."""
 GROUP = "group"
 """Field of rows that a page and its translations share."""
+_PAGE_SUFFIXES = tuple(suffix for suffix, reader in SUFFIXES.items() if reader in _PAGES)
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
 _LARGEST_PAGE = 2**20
@@ -249,10 +250,9 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         log.warning("%s", line)
 
 
-@lru_cache(4096)
 def is_page(file: str) -> bool:
     """Return whether a file is one page, by its name."""
-    return SUFFIXES.get(suffix_of(Path(file))) in _PAGES
+    return unpacked(file.lower()).endswith(_PAGE_SUFFIXES)
 
 
 def page_of(passage: Passage) -> tuple[str, int]:
@@ -304,10 +304,7 @@ def _sections(source: Source, settings: Settings, notes: Notes) -> Iterator[Sect
 
 
 def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | None = None) -> Iterator[Passage]:
-    """Yield a document's passages in order, its title as the first one; `pages` may hold its text.
-
-    The title alone is found best by questions that are worded like it, also in another language.
-    """
+    """Yield a document's passages in order; `pages` may hold its text."""
     chunker = Chunker(settings)
     count = 0
     found = pages.sections(source.file, notes) if pages and source.file in pages else _sections(source, settings, notes)
@@ -315,9 +312,6 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
         pieces, places = tee(chunker.cut(section, notes))
         lines = section.lines(offset for offset, _ in places)
         for (offset, text), line in zip(pieces, lines, strict=True):
-            if not count and source.reader != "rows" and chunker.is_passage(section.title) and text != section.title:
-                title = section.title
-                yield Passage(title, source.file, line, _language(section, title, source, settings, notes))
             count += 1
             language, mark = _language(section, text, source, settings, notes), section.heading(offset)
             heading = BELOW.join(mark.path)

@@ -1,7 +1,8 @@
 """The interface of metrics, and the ranks used by retrieval metrics.
 
 A metric is a module with `METRIC`, a `Metric`; its name is its file's, or its entry point's in the group
-`metasearch.metrics`. Higher values are better: early stopping keeps the highest, and reports rank by it.
+`metasearch.metrics`. Higher values are better: early stopping keeps the highest, and reports rank by it. Only a `rank`
+is better if it is lower; neither training nor comparisons use one.
 """
 
 from collections.abc import Callable
@@ -35,11 +36,16 @@ class Metric:
         function: the definition.
         cutoff: whether a measure may have a cut-off, as in `name@10`; `required` where the value for the whole ranking
             says nothing. Retrieval only.
+        languages: whether it is about the languages of candidates, which `Ranks.own` and `Ranks.first_own` have. It is
+            computed only in pools of several languages, and may return NaN for questions without a value.
+        unit: `share` for values that are shown times 100; `rank` for ranks, which count from 1.
     """
 
     kind: TaskKind
     function: Callable[..., Any]
     cutoff: Literal["none", "optional", "required"] = "none"
+    languages: bool = False
+    unit: Literal["share", "rank"] = "share"
 
 
 def load_function(measure: Measure, kind: TaskKind) -> Callable[..., Any]:
@@ -50,7 +56,8 @@ def load_function(measure: Measure, kind: TaskKind) -> Callable[..., Any]:
 
     def finite(*args: Any) -> Any:
         values = metric.function(*args)
-        if not np.isfinite(values).all():  # of a metric from outside; it would stop no training and spoil the results
+        # Of a metric from outside; it would stop no training and spoil the results.
+        if not (np.isfinite(values) | (metric.languages & np.isnan(values))).all():
             raise NonFiniteError(f"measure '{measure}' has a value that is not finite")
         return values
 
@@ -66,6 +73,9 @@ class Ranks:
             a document outside the pool.
         offsets: question i has the ranks from `offsets[i]` to `offsets[i + 1]`, `(N + 1,)`.
         gains: relevance of each, above 0 and finite, `(M,)`; None where all have 1.
+        own: whether each is in the language of its question, `(M,)`; False for `NOT_FOUND`. None in a pool of one
+            language.
+        first_own: whether the candidate of rank 1 is in the language of the question, `(N,)`; None as `own`.
 
     Raises:
         DataError: a question has no relevant candidate, so that no metric is defined; or a rank is repeated, below 1 or
@@ -75,6 +85,8 @@ class Ranks:
     ranks: NDArray[np.int64]
     offsets: NDArray[np.int64]
     gains: Values | None = None
+    own: NDArray[np.bool_] | None = None
+    first_own: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         if not self.sizes.all():
@@ -96,6 +108,12 @@ class Ranks:
         """Ranks in a perfect ranking: 1 to R per question, `(M,)`."""
         return np.arange(1, len(self.ranks) + 1) - np.repeat(self.offsets[:-1], self.sizes)
 
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """Rank of the best relevant candidate per question, `(N,)`."""
+        # Ranks ascend within a question and none is empty.
+        return self.ranks[self.offsets[:-1]]
+
     def hits(self, k: int | None) -> NDArray[np.int64]:
         """Return how many relevant candidates each question has in its top k, `(N,)`; None is the whole ranking."""
         # `reduceat` gives an empty segment its neighbour's value; `__post_init__` has refused such questions.
@@ -104,3 +122,10 @@ class Ranks:
     def within(self, k: int | None) -> NDArray[np.bool_]:
         """Return which relevant candidates are in the top k, `(M,)`; None is the whole ranking."""
         return self.ranks < NOT_FOUND if k is None else self.ranks <= k
+
+    def part(self, chosen: NDArray[np.bool_]) -> tuple["Ranks", NDArray[np.int64]]:
+        """Return the chosen among M relevant candidates at their ranks, and the questions that have any, `(P,)`."""
+        counts = np.add.reduceat(chosen.astype(np.int64), self.offsets[:-1])
+        questions = np.flatnonzero(counts)
+        offsets = np.concatenate([[0], np.cumsum(counts[questions])])
+        return Ranks(self.ranks[chosen], offsets, None if self.gains is None else self.gains[chosen]), questions

@@ -46,9 +46,7 @@ def reciprocal_rank(ranks: Ranks, k: int | None = None) -> Values:
         >>> reciprocal_rank(two, k=4)   # 1/2; 5 > 4
         array([0.5, 0. ])
     """
-    # Ranks ascend within a question and none is empty: the entry at its offset is its best rank.
-    first = ranks.ranks[ranks.offsets[:-1]]
-    return np.where(ranks.hits(k) > 0, 1 / first, 0.0)
+    return np.where(ranks.hits(k) > 0, 1 / ranks.first, 0.0)
 
 
 METRIC_MRR = Metric("retrieval", reciprocal_rank, "optional")

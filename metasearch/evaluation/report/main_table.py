@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
+from metasearch.config.measure import is_rank
 from metasearch.evaluation.report.table import Cell, Line, Place, Table
 from metasearch.evaluation.statistics.paired import Summary
 from metasearch.evaluation.study.arms import Arm
@@ -88,8 +89,11 @@ def main_table(
         mean = make_cell(over_languages(study, arm, selection), (marks or {}).get(arm, ""))
         rows[arm] = [*(Cell(values[arm].get(column)) for column in columns), mean]
     names = [*columns.values(), MEAN]
-    notes = (*mean_notes(study, arms, selection), *((BEST.format("language"),) if len(arms) > 1 else ()))
-    table = arm_table(key, f"{study.task}: {selection}", rows, names, complete(study, arms, selection), notes)
+    rank = is_rank(selection.measure)
+    ranked = set[Arm]() if rank else complete(study, arms, selection)
+    notes = (*mean_notes(study, arms, selection), *((BEST.format("language"),) if len(arms) > 1 and not rank else ()))
+    table = arm_table(key, f"{study.task}: {selection}", rows, names, ranked, notes)
+    table = replace(table, scale=1.0, unit="ranks, lower is better") if rank else table
     return _turned(table) if len(columns) > MANY else table
 
 

@@ -1,6 +1,7 @@
 """Language bias in the rankings of finished runs, and agreement between translations (`statistics.language_bias`)."""
 
 import warnings
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,15 +44,20 @@ def measure_bias(scored: Scored) -> BiasFigures | None:
 
 def measure_arm_bias(study: Study, arm: Arm) -> ArmBias | None:
     """Return the language bias of an arm: seeds are averaged within a fold, then folds; otherwise as `measure_bias`."""
-    folds: dict[int, list[BiasFigures]] = {}
-    for scored in study.of(arm):
-        if bias := measure_bias(scored):
-            folds.setdefault(scored.fold, []).append(bias)
-    if not folds:
+    if not (values := figures_by_fold(study, arm, measure_ranking_bias)):
         return None
-    values = np.array([_mean(np.array(seeds)) for seeds in folds.values()])
-    spread = BiasFigures(*values.std(0, ddof=1).tolist()) if len(folds) > 1 else None
-    return ArmBias(BiasFigures(*_mean(values).tolist()), spread, len(folds))
+    folds = np.array(values)
+    spread = BiasFigures(*folds.std(0, ddof=1).tolist()) if len(folds) > 1 else None
+    return ArmBias(BiasFigures(*mean_of_defined(folds).tolist()), spread, len(folds))
+
+
+def figures_by_fold(study: Study, arm: Arm, measure: Callable[[Ranking], Sequence[float]]) -> list[Values]:
+    """Return figures of the rankings of an arm for each fold that has one, mean over seeds."""
+    folds: dict[int, list[Sequence[float]]] = {}
+    for scored in study.of(arm):
+        if ranking := scored.questions.ranking:
+            folds.setdefault(scored.fold, []).append(measure(ranking))
+    return [mean_of_defined(np.array(seeds)) for seeds in folds.values()]
 
 
 def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> BiasFigures:
@@ -81,7 +87,7 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> BiasFigures:
     ids = [question.id for question in ranking.questions]
     bias = language_bias.bias(observed, expected, greatest, own)
     correlation = language_bias.correlations_by_language(ranking.top[:, :depth], ids, groups, len(asked))
-    return BiasFigures(float(_mean(bias)), float(_mean(correlation)))
+    return BiasFigures(float(mean_of_defined(bias)), float(mean_of_defined(correlation)))
 
 
 def _sums(counts: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -92,7 +98,7 @@ def _sums(counts: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.i
     return sums
 
 
-def _mean(values: Values) -> Values:
+def mean_of_defined(values: Values) -> Values:
     """Return the mean over the first axis, ignoring NaN; NaN if all are."""
     # `nanmean` warns by `warnings`, which `np.errstate` does not silence.
     with warnings.catch_warnings():

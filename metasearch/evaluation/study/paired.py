@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,12 +65,26 @@ def sample(runs: Runs, selection: ScoreSelection) -> Sample:
             )
         if not cells or any((name, *cell) not in own.columns for name in names for cell in cells):
             raise DataError(f"{run.run.path}: no {measure} of each question was kept in pool {pool}")
+    if not correlated:
+        results = [_with_values(own, cells, measure) for own in results]
+        cells = tuple(cell for cell in cells if results[0].units[cell])
+        ids = tuple(results[0].units[cell] for cell in cells)
     articles, one_article = _articles(ids, results[0].articles)
     made = Sample(
         cells, ids, *omitted(results, cells, measure, articles), len(articles), one_article, str(first.run.path)
     )
     _require_reported(runs, made, selection)
     return made
+
+
+def _with_values(results: QueryResults, cells: Sequence[Cell], measure: str) -> QueryResults:
+    """Return the questions of cells that have a value of a measure; the data alone decides which."""
+    there = {cell: ~np.isnan(results.columns[measure, *cell]) for cell in cells}
+    units = {cell: tuple(compress(results.units[cell], own)) for cell, own in there.items()}
+    return QueryResults(
+        units, {(measure, *cell): results.columns[measure, *cell][own] for cell, own in there.items()},
+        articles=results.articles,
+    )  # fmt: skip
 
 
 def omitted(

@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from metasearch.config.measure import is_rank
 from metasearch.errors import ConfigError, nearest
 from metasearch.evaluation.study.arms import Arm
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
@@ -165,11 +166,18 @@ class Study:
         return next((each for each in known if each != arm), None)
 
     def select(self, measure: str | None = None, pool: str | None = None) -> ScoreSelection:
-        """Return test scores by measure and pool, by default the task's first; `ConfigError` names the nearest one."""
+        """Return test scores by measure and pool, by default the task's first; `ConfigError` names the nearest one.
+
+        Ranks, which are better if they are lower, are not selected.
+        """
+        shares = [name for name in self.measures if not is_rank(name)]
         for what, name, known in (("measure", measure, self.measures), ("pool", pool, self.pools)):
             if name is not None and name not in known:
                 raise ConfigError(f"no scores of {what} '{name}'.{nearest(name, known)}")
-        return ScoreSelection(measure or self.measures[0], pool or self.pools[0])
+        if not shares or (measure and measure not in shares):
+            named = measure or self.measures[0]
+            raise ConfigError(f"measure '{named}' is a rank, of which lower is better; learners are compared by others")
+        return ScoreSelection(measure or shares[0], pool or self.pools[0])
 
 
 def abridged(missing: Sequence[str]) -> str:

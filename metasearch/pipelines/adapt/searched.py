@@ -153,7 +153,7 @@ def plan_of(encoder: TextEncoder, passages: Sequence[Candidate]) -> SearchPlan:
     vectors = {tag: encoder.encode(own, "candidate") for tag, own in texts.items()}
     plan = SearchPlan(projection=centred(vectors))
     pages = [page for page in grouped(passages, lambda each: each.page).values() if is_page(page[0].page)]
-    groups = [own for own in grouped(pages, lambda page: page[0].group).values() if len(own) > 1]
+    groups = [own for name, own in grouped(pages, lambda page: page[0].work).items() if name and len(own) > 1]
     own = [
         own_passages([encoder.encode([each.text for each in page[:FIRST]], "candidate") for page in group])
         for group in groups

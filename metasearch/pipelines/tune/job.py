@@ -4,7 +4,7 @@ config.yaml      the settings; `metasearch resume` reads it
 results.jsonl    the scores of each step on each fold
 neutral/, aligned/   the encoder that was aligned on translations, and the one before
 model/           the kept encoder, trained on all labels; README.md is its card
-index/           passages of the documents, if there are any
+base/, index/    passages of the documents, if there are any: by the base encoder, and as the kept step searches them
 report.html, report.md
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from metasearch.config.index import IndexSettings
 from metasearch.config.languages import UNKNOWN
-from metasearch.config.projection import ProjectionSettings
+from metasearch.config.projection import LEAST, ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.labels import load_labels
@@ -110,16 +110,14 @@ class TuneRun(Run[TuneConfig]):
         return self.labels.data.fingerprint
 
     def load_encoders(self) -> Mapping[str, str]:
-        """Load the base encoder, and read the documents as it would index them."""
+        """Load the base encoder, and cut long documents of labels into the passages that it reads."""
         length = self.labels.benchmark.task.max_length if self.labels.benchmark else None
         self.encoder = load_encoder(
             self.config.encoder, length, identify=True, plain_for="tune", device=self.config.device
         )
         languages = sorted(quoted_languages(self.labels.data) - {UNKNOWN})
         self._index = IndexSettings(detect=tuple(languages) if len(languages) > 1 else "all")
-        if self.config.documents:
-            self._read_documents()
-        elif self.labels.whole:
+        if not self.config.documents and self.labels.whole:
             self._cut_long()
         warn_of_unknown(self.encoder, ((each.language, each.text) for each in texts_of(self.labels.everything)))
         return {ENCODER: self.encoder.origin}
@@ -138,6 +136,8 @@ class TuneRun(Run[TuneConfig]):
 
     def _work(self, callback: Callback) -> None:
         files, config = self.files, self.config
+        if config.documents:
+            self._read_documents(callback)
         choice = self._compare(callback) if self.labels.benchmark else None
         if choice:
             log.info("%s", choice)
@@ -326,7 +326,7 @@ class TuneRun(Run[TuneConfig]):
     # Notes and documents.
 
     def _note_skipped(self, languages: tuple[str, ...]) -> None:
-        needed, found = "20 texts or more in each of two languages", ", ".join(sorted(self.labels.data.languages))
+        needed, found = f"{LEAST} texts or more in each of two languages", ", ".join(sorted(self.labels.data.languages))
         if is_neutral(self.encoder):
             self._note(f"{self.encoder.name} has a language-neutral projection already; no other one is tried.")
         elif not languages:
@@ -342,15 +342,14 @@ class TuneRun(Run[TuneConfig]):
         log.info("%s", note)
         self.notes.append(note)
 
-    def _read_documents(self) -> None:
-        """Join the labels to passages of the documents, as the index will have them."""
+    def _read_documents(self, callback: Callback) -> None:
+        """Index the documents by the base encoder, and join the labels to their pages."""
         if not self.labels.whole:
             self._note("The task has pools of its own, which are scored; the documents are only indexed.")
             return
         config, self._named = self.config, self.labels.data
         index = self.files.path / "base"
-        log.info("indexing the documents in %s", index)
-        update(index, config.documents, self.encoder, self._index, config.encoder.name)
+        update(index, config.documents, self.encoder, self._index, config.encoder.name, callback=callback)
         self.store = LocalStore.open(index)
         how = config.folds, config.same_page, _SEARCHED, config.documents
         self.labels, notes = labels_on_pages(self.store, self._named, *how)

@@ -4,7 +4,6 @@ A page is known by its file, or by its line where a line of the file is a page. 
 same path but for the language (`de/faq.md`, `faq.de.md`) or the same field `group`, each in a language of its own.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from metasearch.data.documents.page_names import is_address, is_path
 from metasearch.data.documents.passage import Passage
 from metasearch.data.documents.read import group_of, page_of
 from metasearch.data.readers import joined as merge_groups
-from metasearch.data.records import Candidate, RetrievalData, grouped
+from metasearch.data.records import Candidate, RetrievalData, commonest, grouped
 from metasearch.errors import DataError
 
 
@@ -89,9 +88,7 @@ class _Book:
         self.passages = passages
         self.pages = grouped(range(len(passages)), lambda i: _name(passages[i]))
         self.page_of = {i: page for page, own in self.pages.items() for i in own}
-        self.language = {
-            page: Counter(passages[i].language for i in own).most_common(1)[0][0] for page, own in self.pages.items()
-        }
+        self.language = {page: commonest(passages[i].language for i in own) for page, own in self.pages.items()}
         self.translations: dict[str, tuple[str, ...]] = {}
         """Page → itself and its translations."""
         for alike in grouped(self.pages, lambda page: _key(passages[self.pages[page][0]])).values():
@@ -105,8 +102,9 @@ class _Book:
     def candidate(self, i: int, relevant: Mapping[str, Collection[str]]) -> Candidate:
         """Return a passage as a candidate, in the group of its page and its translations."""
         page, own = self.page_of[i], self.passages[i]
-        group = f"page {self.translations[page][0]}"
-        return Candidate(_id(i), own.language, own.text, group, tuple(relevant.get(page, ())), page=page)
+        first, *others = self.translations[page]
+        answers, work = tuple(relevant.get(page, ())), first if others else ""
+        return Candidate(_id(i), own.language, own.text, f"page {first}", answers, page=page, work=work)
 
 
 def _answers(

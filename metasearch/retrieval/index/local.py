@@ -401,10 +401,11 @@ class LocalStore(Store):
         """The pages of the documents, and which are translations of each other."""
         rows = self._contents.rows_of(self._contents.ids)
         tags = np.array(self._tags)[self._row_languages[rows]] if len(rows) else np.zeros(0, str)
-        grouped = dict(self._field_values(GROUP)) if self._has_rows else {}
+        paged = [is_page(file.path) for file in self._contents.files]
+        grouped = {} if all(paged) else dict(self._field_values(GROUP))
         names, starts = list[str](), list[int]()
-        for file, part in self._contents.parts():
-            if is_page(file.path):
+        for whole, (file, part) in zip(paged, self._contents.parts(), strict=True):
+            if whole:
                 heads = [part.start] if part.stop > part.start else []
                 names += [file.group or path_without_language(file.path)] * len(heads)
             else:
@@ -414,10 +415,6 @@ class LocalStore(Store):
                 names += [f"{file.path}:{head}" if value is None else f"group {value}" for head, value in own]
             starts += heads
         return PageBook.of(rows, np.array(starts, np.int64), tags, names)
-
-    @property
-    def _has_rows(self) -> bool:
-        return any(not is_page(file.path) for file in self._contents.files)
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""

@@ -59,6 +59,7 @@ class SearchPlan:
         translations: map of queries, `(D, D)`.
         translated: number of pages with translations in its estimate.
         sharpness: t of page scores; None ranks a page by its best passage, without its translations.
+        sampled: number of passages in the estimate of the sharpness.
         learned: real queries that move the centre.
         adapter: map of queries that was learned from labels.
         ranking: how passages are ranked unless told otherwise.
@@ -70,6 +71,7 @@ class SearchPlan:
     translations: NDArray[np.float32] | None = None
     translated: int = 0
     sharpness: float | None = None
+    sampled: int = 0
     learned: Learned | None = None
     adapter: Adapter | None = None
     ranking: RankingSettings = RANKED_BY_DEFAULT
@@ -92,6 +94,8 @@ class SearchPlan:
             found["learned"] = Learned(int(arrays["learned_count"][0]), arrays["learned"], date)
         if "sharpness" in arrays:
             found["sharpness"] = float(arrays["sharpness"][0])
+        if "sampled" in arrays:
+            found["sampled"] = int(arrays["sampled"][0])
         return cls(**found, centre=arrays.get("query_centre"))
 
     @property
@@ -108,7 +112,7 @@ class SearchPlan:
             found |= {"learned": self.learned.total, "learned_count": np.array([self.learned.count])}
             found["learned_date"] = np.frombuffer(self.learned.date.encode(), np.uint8)
         if self.sharpness is not None:
-            found["sharpness"] = np.array([self.sharpness])
+            found |= {"sharpness": np.array([self.sharpness]), "sampled": np.array([self.sampled])}
         return found if self.centre is None else {**found, "query_centre": self.centre}
 
     @property
@@ -153,6 +157,10 @@ class SearchPlan:
     def query_centre(self) -> Exact | None:
         """What is subtracted from queries, `(D,)`; None where vectors are left alone."""
         return self._centre if self._centre is not None or self.projection is None else self.projection.centre
+
+    def without_queries(self) -> Self:
+        """Return the plan with the centre without real queries."""
+        return replace(self, learned=None)
 
     def plus_queries(self, more: Learned) -> Self:
         """Return the plan with more real queries that its centre is learned from."""

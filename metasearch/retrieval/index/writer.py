@@ -125,6 +125,11 @@ class IndexWriter(LocalStore):
             self._database.write_state({**self.state, **facts})
         self.state = {**self.state, **facts}
 
+    def write_plan(self, plan: SearchPlan) -> None:
+        """Search the index by another plan, of the same projection and ranking."""
+        self.change({"arrays": True}, {ARRAYS: save(plan.record)})
+        self.plan = plan
+
     def _page(self, number: int) -> tuple[str, Blocks | None]:
         """Return the headings of a file, and its blocks if it is a page; an index of an earlier version has neither."""
         if not self.has_pages:

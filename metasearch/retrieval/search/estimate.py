@@ -62,22 +62,24 @@ def check(encoder: Encoder, wanted: bool | None, plan: SearchPlan, counts: Mappi
 def renewed(store: IndexWriter, files: Sequence[FilePlaces], encoder: Encoder, wanted: bool | None) -> SearchPlan:
     """Return the plan of an index with some documents.
 
-    The stored projection stays unless a language is new or has at least twice as many passages in the sample as before;
-    centre and sharpness go with it, and the map of translations stays until there are twice as many pages.
+    The stored projection stays unless a language is new or has at least twice as many passages in the sample as before,
+    and the map of translations until there are twice as many pages. Centre and sharpness go with them, and are also
+    estimated again where there are twice as many passages in all.
 
     Raises:
         DataError: a projection is wanted, and there are too few passages.
     """
     before, sample = store.plan, store.sample(files, SAMPLE)
     if wanted is False:
-        found = replace(before, projection=None, texts=(), translations=None, translated=0)
+        found = replace(before, projection=None, texts=(), centre=None, translations=None, translated=0)
     else:
         found = _with_projection(store, before, sample, is_neutral(encoder), bool(wanted))
         again = found.projection is not before.projection or before.sharpness is None
         found = _with_translations(store, files, found, again)
     changed = found.projection is not before.projection or found.translations is not before.translations
-    if changed or before.sharpness is None:
-        found = _with_queries(store, encoder, found, sample)
+    count = sum(map(len, sample.values()))
+    if changed or before.sharpness is None or count >= _GROWN * before.sampled:
+        found = replace(_with_queries(store, encoder, found, sample), sampled=count)
     return found
 
 

@@ -93,21 +93,6 @@ class RankedPages:
         order = np.lexsort((rows, -scores[first]))[:count]
         return rows[order], scores[first][order].astype(np.float32)
 
-    def certain(self, count: int, last: Mapping[str, float]) -> bool:
-        """Return whether no page can be among the first `count` that is not in the table.
-
-        Args:
-            count: of hits.
-            last: lowest score of a passage that was looked at by language; "" for all languages.
-        """
-        if len(self) < count:
-            return False
-        lowest = max(
-            (score - SHARE * self.best.get(tag, score) * self.balance for tag, score in last.items()), default=0
-        )
-        bound = lowest if self.sharpness is None else 2 * lowest
-        return float(self.totals[self._scored[count - 1]]) >= bound
-
     def _best(self, pages: Rows) -> Rows:
         """Return the numbers of the best passages of pages."""
         found: Rows = self._order[self.table.starts[pages]]

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 QUERY: Role = "question"
-_DEPTH, _DEPTH_LEAST, _DEPTH_MOST = 4, 64, 64
-"""Hits by page: how many times as many passages of a language are looked at first, at least and at most."""
+_DEPTH, _DEPTH_LEAST, _MIXED = 8, 64, 8
+"""Hits by page: pages are those of so many times as many passages of each language, at least; of `_MIXED` times as many
+where languages are ranked together. With these, the first three hits were those of all pages on three manuals."""
 _WHOLE = 2**20
 """Tokens of a text: none that is cut at this length was ever a passage."""
 
@@ -54,12 +55,15 @@ class Searcher:
         self.site = site
         self.ranking = store.plan.ranking
         """How the index is searched unless told otherwise."""
+        self.on_queries: Callable[[NDArray[np.float32]], None] | None = None
+        """Is told the vectors of queries from the encoder, `(Q, D)`."""
 
     def reopen(self) -> "Searcher | None":
         """Return a searcher for the index's current state; None if unchanged."""
         if not self.store.changed():
             return None
         found = Searcher(self.store.reopen(), self.encoder, self.reranker, self.site)
+        found.on_queries = self.on_queries
         log.info("%s has changed: %d passages", found.store.name, len(found.store))
         return found
 
@@ -131,7 +135,10 @@ class Searcher:
         asked = asked.model_copy(update=known)
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
-        vectors = self.encode_queries(queries)
+        own = self.encoder.encode(queries, QUERY)
+        if self.on_queries:
+            self.on_queries(own)
+        vectors = self.store.plan.queries(own)
         if asked.expand:
             self._expand(stored)
         if asked.by == "passage" and not asked.hybrid:
@@ -211,19 +218,18 @@ class Searcher:
     def _by_page(self, queries: Sequence[str], vectors: NDArray[np.float32], asked: SearchSettings) -> list[list[Hit]]:
         """Return the hits of each query from all passages of the pages that its best passages are in."""
         depth, inside = asked.rerank or asked.top_k, list(dict.fromkeys(asked.languages or self.languages))
-        count, left = max(_DEPTH * depth, _DEPTH_LEAST), list(range(len(queries)))
-        ranked: dict[int, RankedPages] = {}
-        while left:
+        count = max(_DEPTH * depth, _DEPTH_LEAST) * (1 if asked.balance else _MIXED)
+        found: dict[int, list[Hit]] = {}
+        while left := [i for i in range(len(queries)) if i not in found]:
             near = self._near(vectors[left], count, asked)
             words = self._words([queries[i] for i in left], count, asked)
-            deep = count >= _DEPTH_MOST * depth
             for i, own, worded in zip(left, near, words, strict=True):
-                ranked[i] = self._rank_pages(queries[i], vectors[i], own, worded, asked)
-                cut = {tag: float(scores[-1]) for tag, (rows, scores) in own.items() if len(rows) >= count}
-                if deep or not cut or ranked[i].certain(depth, cut):
-                    left = [each for each in left if each != i]
-            count *= 2
-        return [self._page_hits(ranked[i], depth, inside, asked) for i in range(len(queries))]
+                ranked = self._rank_pages(queries[i], vectors[i], own, worded, asked)
+                hits = self._page_hits(ranked, depth, inside, asked)
+                if len(ranked) >= depth or all(len(rows) < count for rows, _ in own.values()):
+                    found[i] = hits
+            count *= 4
+        return [found[i] for i in range(len(queries))]
 
     def _words(self, queries: Sequence[str], count: int, asked: SearchSettings) -> list[dict[int, float]]:
         """Return the best rows of each query by BM25 with their scores, in a hybrid search."""

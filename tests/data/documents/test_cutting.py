@@ -1,4 +1,4 @@
-"""Passages are whole sentences, as many as fit; nothing of a text is lost, and none is longer than the limit."""
+"""Passages are whole sentences, few and even; nothing of a text is lost, and none is longer than the limit."""
 
 import json
 import logging
@@ -27,6 +27,43 @@ def test_short_sentences_are_joined_up_to_the_limit(tmp_path):
 def test_passages_overlap_by_whole_sentences(tmp_path):
     expected = ["One is here. Two is there.", "Two is there. Three is gone."]
     assert [text for _, text in shown(tmp_path / "a.txt", SENTENCES, limit=6, overlap=3, length=words)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        # 4, 2 and 2 words: as many as fit would leave 8 and 2 of these 10.
+        ("A b c d. E f. G h. I j.", 8, ["A b c d. E f.", "G h. I j."]),
+        # 7 and 5 words are as even as 5 and 7; a line that ends no sentence belongs to what follows.
+        ("A b c d e.\n\nOn keys\n\nF g h i j.", 8, ["A b c d e.", "On keys\n\nF g h i j."]),
+        # A cut in a sentence would be more even than 6 words and 1 word.
+        ("A b c d e f. G.", 6, ["A b c d e f.", "G."]),
+        # Sentences that are too long: 12 words are cut into 6 and 6, not into 8 and 4.
+        ("a b c d e f g h i j k l", 8, ["a b c d e f", "g h i j k l"]),
+    ],
+)
+def test_passages_are_even_as_far_as_sentences_allow(text, limit, expected, tmp_path):
+    assert [passage for _, passage in shown(tmp_path / "a.txt", text, limit=limit, length=words)] == expected
+
+
+def test_a_heading_stays_with_its_text_and_code_is_whole(tmp_path):
+    page = "<p>A b c d e.<h2>Why so?</h2><p>F g h i j."
+    expected = ["A b c d e.", "Why so?\n\nF g h i j."]
+    assert [text for _, text in shown(tmp_path / "a.html", page, limit=8, length=words)] == expected
+    # 5 and 9 words, though 7 and 7 would be even.
+    parts = ["A b c d e.", "```\nf g\n\nh i j k l\n```"]
+    assert [text for _, text in shown(tmp_path / "a.md", "\n\n".join(parts), limit=10, length=words)] == parts
+
+
+@given(counts=st.lists(st.integers(1, 5), min_size=1, max_size=200), between=st.sampled_from([" ", "\n", "\n\n"]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_passage_is_shorter_than_half_of_the_longest(counts, between, tmp_path):
+    """Of sentences that are an eighth of a passage at most, whatever their lengths."""
+    text = between.join(" ".join(["Word", *["word"] * (count - 1)]) + "." for count in counts)
+    lengths = [words(passage) for _, passage in shown(tmp_path / "a.txt", text, limit=40, length=words)]
+    assert sum(lengths) == sum(counts)
+    assert max(lengths) <= min(40, 2 * min(lengths))
+    assert len(lengths) == 1 or sum(counts) > 40
 
 
 def test_a_title_takes_nothing_of_the_overlap(tmp_path):
@@ -81,7 +118,7 @@ def test_a_title_longer_than_half_a_passage_stands_before_the_first_alone_and_th
     row = '\n{"title": "A long title.", "text": "One is here. Two is there."}'
     texts = shown(tmp_path / "a.jsonl", row, limit=14)
     assert texts == [(2, "A long title."), (2, "One is here."), (2, "Two is there.")]
-    assert "titles longer than half a passage, put before the first passage alone: 1" in caplog.text
+    assert "titles longer than half a passage, in the first passage alone: 1" in caplog.text
 
 
 def test_words_are_counted_one_by_one_and_each_once_as_far_as_that_is_right(tmp_path):

@@ -31,7 +31,6 @@ def test_front_matter_tells_language_and_title_and_is_no_text(matter, mark, end,
     seen = passages_of(tmp_path / "a.md", content, limit=10)
     line = matter.count("\n") + 2
     assert [(p.line, p.text, p.language) for p in seen] == [
-        (line, "Keys", "de-AT"),
         (line, "Keys\nEins.", "de-AT"),
         (line + 2, "Keys\nZwei.", "de-AT"),
     ]
@@ -77,8 +76,8 @@ def test_front_matter_that_is_wrong_is_named_with_its_line_and_the_text_is_read(
 ):
     path = tmp_path / "a.md"
     seen = passages_of(path, f"{matter}Text.")
-    texts = [title, f"{title}\nText."] if title else ["Text."]
-    assert [(p.text, p.language, p.line) for p in seen] == [(text, language, 1 + matter.count("\n")) for text in texts]
+    text = f"{title}\nText." if title else "Text."
+    assert [(p.text, p.language, p.line) for p in seen] == [(text, language, 1 + matter.count("\n"))]
     expected = says if "ignored" in says else f"title and language read literally: {says}"
     expected = expected.replace("\"['de', 'en']\"", "'['de', 'en']'").format(path)
     assert caplog.messages[0].startswith(expected)

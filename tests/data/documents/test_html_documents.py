@@ -93,6 +93,11 @@ def test_every_line_is_that_of_the_source(tmp_path):
         ("<!-->yes <!--->yes", [(1, "yes yes")]),
         ("<script>a = '<!--'</script><p title='<!--'>yes <!-- no", [(1, "yes")]),
         ("<p hidden=until-found>yes<p hidden=''>no<dialog open>yes</dialog>", [(1, "yes\n\nyes")]),
+        # A script shows the keys of a platform, which are part of a sentence; alone in its block it may be a menu.
+        ("<p>Hold <kbd hidden>Ctrl</kbd> down.<p><kbd hidden>no</kbd> ", [(1, "Hold Ctrl down.")]),
+        ("<p>Hold <b><i hidden>⌘</i><i hidden>Ctrl<u>!</u></i></b>", [(1, "Hold ⌘ Ctrl!")]),
+        ("<ul><li hidden>no<li><a hidden>no<p>no</p></a><li>yes</ul>", [(1, "yes")]),
+        ("<p>yes <b hidden style='display:none'>no</b><button hidden>no</button>", [(1, "yes")]),
         ("<table><tr style='visibility: Collapse'><td>no<tr><td>yes</table>", [(1, "yes")]),
     ],
 )
@@ -131,21 +136,20 @@ def test_main_is_the_content_if_it_has_most_letters(page, expected, tmp_path):
 
 
 def test_a_passage_has_the_headings_above_it_and_the_id_of_the_nearest_element(tmp_path):
-    page = """<body><p>Begin
+    page = """<body><p>Begin.
 <section id=writer><h1>Writer<a class=headerlink href=#writer>¶</a></h1>
-<p>One<h2 id=styles>Page<br>styles</h2>
-<p id=p>Two<h4><a name=margins></a>Margins</h4>
-<p>Three</section><h2>Next</h2>
-<p>Four"""
-    seen = passages_of(tmp_path / "a.html", page, limit=11)
+<p>One.<h2 id=styles>Page<br>styles</h2>
+<p id=p>Two.<h4><a name=margins></a>Margins</h4>
+<p>Three.</section><h2>Next</h2>
+<p>Four."""
+    seen = passages_of(tmp_path / "a.html", page, limit=13)
     assert [(each.text, each.heading, each.anchor) for each in seen] == [
-        ("Begin", "", ""),
-        ("Writer\n\nOne", "Writer", "writer"),
+        ("Begin.", "", ""),
+        ("Writer\n\nOne.", "Writer", "writer"),
         ("Page\nstyles", "Writer › Page", "styles"),
-        ("Two", "Writer › Page styles", "p"),
-        ("Margins", "Writer › Page styles › Margins", "margins"),
-        ("Three\n\nNext", "Writer › Page styles › Margins", "margins"),
-        ("Four", "Writer › Next", "margins"),
+        ("Two.\n\nMargins", "Writer › Page styles", "p"),
+        ("Three.", "Writer › Page styles › Margins", "margins"),
+        ("Next\n\nFour.", "Writer › Next", "margins"),
     ]
 
 

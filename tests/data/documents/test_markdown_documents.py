@@ -110,13 +110,14 @@ def words_of(text):
 
 
 def test_a_passage_has_the_headings_above_it_and_no_code_is_a_heading(tmp_path):
-    above = "Begin\n\n# The [way](a.md) `home` {#way}\n\n```\n# no\n```\n\n"
-    page = f"{above}Map\n---\n\nOne\n\n### *Deep*\n\nTwo\n\n## Bus\n\nThree\n"
-    seen = passages_of(tmp_path / "a.md", page, limit=8)
-    assert {each.text: each.heading for each in seen if each.text.isalpha()} == {
-        "Begin": "",
-        "One": "The way home › Map",
-        "Two": "The way home › Map › Deep",
-        "Three": "The way home › Bus",
-    }
+    above = "Begin with it.\n\n# The [way](a.md) `home` {#way}\n\n```\n# no\n```\n\n"
+    page = f"{above}Map\n---\n\nOne is here.\n\n### *Deep*\n\nTwo is there.\n\n## Bus\n\nThree is gone.\n"
+    seen = passages_of(tmp_path / "a.md", page, limit=35)
+    assert [(each.text, each.heading) for each in seen] == [
+        ("Begin with it.", ""),
+        ("# The [way](a.md) `home` {#way}", "The way home"),
+        ("```\n# no\n```\n\nMap\n---\n\nOne is here.", "The way home"),
+        ("### *Deep*\n\nTwo is there.", "The way home › Map › Deep"),
+        ("## Bus\n\nThree is gone.", "The way home › Bus"),
+    ]
     assert {each.anchor for each in seen} == {""}

@@ -39,7 +39,7 @@ def texts(folder, **settings):
 def test_menus_footers_and_the_name_of_the_site_are_left_out_and_named_in_one_line(tmp_path, caplog):
     folder_of(tmp_path / "site", PAGE)
     content = "Page 7\n\nText 7.\n\nNote\n\nUnplug the machine first.\n\nMore 7."
-    assert texts(tmp_path / "site")["07"] == f"Page 7\n\nPage 7\n{content}"
+    assert texts(tmp_path / "site")["07"] == content
     shown = "'Acme Help', 'Contact', 'Help content debug info', 'Search'"
     assert caplog.messages == [
         f"left out, as most pages of a folder share them: 4 blocks, {4 * 10} times, such as {shown}; --keep-repeated "
@@ -47,24 +47,10 @@ def test_menus_footers_and_the_name_of_the_site_are_left_out_and_named_in_one_li
     ]
 
 
-def test_a_title_is_a_passage_unless_it_is_all_or_too_long_or_titles_are_off(tmp_path):
-    """At 40 characters a title of 19 with its line end is half of a passage, and one of 20 is not a passage."""
-    for title, limit, expected in (
-        ("Keys", 40, ["Keys", "Keys\nA lamp."]),
-        ("x" * 19, 40, ["x" * 19, f"{'x' * 19}\nA lamp."]),
-        ("x" * 20, 40, [f"{'x' * 20}\nA lamp."]),
-    ):
-        (tmp_path / "a.html").write_text(f"<title>{title}</title><p>A lamp.", encoding="utf-8")
-        assert [each.text for each in read([tmp_path / "a.html"], Settings(limit=limit))] == expected
-    assert [each.text for each in read([tmp_path / "a.html"], Settings(titles=False))] == ["A lamp."]
-    (tmp_path / "a.html").write_text("<title>Keys</title>", encoding="utf-8")
-    assert list(read([tmp_path / "a.html"])) == []
-
-
 def test_who_wants_them_keeps_them(tmp_path, caplog):
     folder_of(tmp_path / "site", PAGE)
     kept = texts(tmp_path / "site", keep_repeated=True)["07"]
-    assert kept.startswith("Page 7 - Acme Help\n\nPage 7 - Acme Help\nAcme Help\n\nSearch\n\nPage 7")
+    assert kept.startswith("Page 7 - Acme Help\nAcme Help\n\nSearch\n\nPage 7")
     assert kept.endswith("Help content debug info\n\nContact")
     assert caplog.messages == []
 

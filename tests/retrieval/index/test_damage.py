@@ -12,7 +12,8 @@ from metasearch.encoders.maps import Projection
 from metasearch.errors import RunFolderError
 from metasearch.retrieval.index.database import read_state
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.projection import FOLDER, to_arrays
+from metasearch.retrieval.index.plan import SearchPlan
+from metasearch.retrieval.index.projected import FOLDER
 from metasearch.retrieval.index.writer import writing
 
 CONTENT = made(60, dimension=4, per_file=3)
@@ -26,7 +27,7 @@ def sound(tmp_path_factory):
             part = CONTENT.part(range(start, start + 20))
             store.upsert(part.vectors, part.passages, part.keys)
         neutral = Projection(np.ones(4) / 8, np.eye(4)[:1], ("de", "el"))
-        store.finish(CONTENT.files(), to_arrays(neutral, {"de": 20, "el": 20}))
+        store.finish(CONTENT.files(), SearchPlan(neutral, (20, 20)))
     return folder
 
 
@@ -34,7 +35,7 @@ def answer(folder):
     store = LocalStore.open(folder, threads=1)
     ((rows, scores),) = store.search(queries(2, 4), 60)
     found = [hits_of(store, own, of) for own, of in zip(rows, scores, strict=True)]
-    return found, store.arrays["centre"].tolist(), store.languages, list(store.files)
+    return found, store.plan.projection.centre.tolist(), store.languages, list(store.files)
 
 
 def answer_or_error(folder):

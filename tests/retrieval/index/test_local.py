@@ -28,7 +28,7 @@ from metasearch.retrieval.index import writer
 from metasearch.retrieval.index.base import passage_keys
 from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.projection import to_arrays
+from metasearch.retrieval.index.plan import SearchPlan
 from metasearch.retrieval.index.writer import writing
 
 
@@ -165,15 +165,19 @@ def test_a_place_whose_passage_was_never_kept_is_refused(tmp_path):
             store.finish(content.files())
 
 
-def test_arrays_of_the_vectors_come_back_and_stay(tmp_path):
+def test_the_plan_comes_back_and_stays_until_there_is_another_one(tmp_path):
     content = made(5)
     neutral = Projection(np.full(DIMENSION, 0.5), np.eye(DIMENSION)[:1], ("de", "el"))
-    for arrays, centre in ((to_arrays(neutral, {"de": 3, "el": 2}), 0.5), (None, 0.5), ({}, None)):
+    for plan, centre in ((SearchPlan(neutral, (3, 2), sharpness=7.0), 0.5), (None, 0.5), (SearchPlan(), None)):
         with writing(tmp_path, kind()) as store:
             store.upsert(content.vectors, content.passages, content.keys)
-            store.finish(content.files(), arrays)
+            store.finish(content.files(), plan)
         store = LocalStore.open(tmp_path)
-        assert (store.arrays["centre"] == centre).all() if centre else not store.arrays
+        if centre:
+            assert (store.plan.projection.centre == centre).all()
+            assert (store.plan.texts, store.plan.sharpness) == ((3, 2), 7.0)
+        else:
+            assert store.plan.record == {}
         expected = to_int8(neutral(to_int8(content.vectors).take(slice(None)))) if centre else to_int8(content.vectors)
         np.testing.assert_array_equal(store.quantised.codes, expected.codes)
 

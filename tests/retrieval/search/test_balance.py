@@ -37,7 +37,7 @@ def test_hits_are_those_of_the_scores_of_all_passages_balanced(tmp_path, keys, e
         for query, ranking in enumerate(found_by(found.store, asked, 60, expanded=True)):
             plain[query, [where[text] for text, _ in ranking]] = [score for _, score in ranking]
     for hits, wanted in zip(
-        found.search(texts, top_k=9, expand=expand, balance=True), balanced(plain, tags), strict=True
+        found.search(texts, top_k=9, expand=expand, balance=True, by="passage"), balanced(plain, tags), strict=True
     ):
         assert [hit.score for hit in hits] == pytest.approx(np.sort(wanted)[::-1][:9], abs=4e-4)  # queries are rounded
         assert [hit.passage.text for hit in hits] == [content.passages[i].text for i in np.argsort(-wanted)[:9]]

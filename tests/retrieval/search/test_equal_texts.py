@@ -35,7 +35,7 @@ def searcher_of(folder, rows, place=None, expand=False):
     path = folder / "rows.jsonl"
     lines = [{"text": text, "language": language, "n": number} for text, language, number in rows]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    update(folder / "index", [path], encoder(), IndexSettings(names=False))
+    update(folder / "index", [path], encoder(), IndexSettings(names=False, neutral=False))
     local = Searcher(LocalStore.open(folder / "index"), encoder())
     if expand:
         local.store.expand()

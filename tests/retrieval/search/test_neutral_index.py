@@ -1,6 +1,6 @@
 """A neutral index: what languages differ in is taken out of its vectors and of those of queries.
 
-It is made by default where two languages have 20 passages each.
+It is made by default where two languages have five passages each.
 """
 
 import json
@@ -9,19 +9,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from metasearch.retrieval.index.projection import of_arrays
 
 from helpers.commands import metasearch
 from helpers.serving import running
 from metasearch.config.index import IndexSettings
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.neutral import append
 from metasearch.encoders.maps import estimate
+from metasearch.encoders.neutral import append
 from metasearch.errors import DataError, EncoderError, Interrupted, RunFolderError
 from metasearch.retrieval.index import writer
 from metasearch.retrieval.index.database import PROJECTED
 from metasearch.retrieval.index.exact_search import to_int8
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.projection import of_arrays
 from metasearch.retrieval.index.writer import writing
 from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import update
@@ -99,16 +99,16 @@ def test_scores_are_those_of_the_map_of_its_own_passages_on_both_sides(docs, enc
 @pytest.mark.parametrize(
     ("counts", "lines"),
     [
-        ({"de": 25, "en": 20}, ["language-neutral projection estimated from de 25, en 20"]),
-        ({"de": 25, "en": 20, "fr": 3}, ["language-neutral projection estimated from de 25, en 20, without fr 3"]),
-        ({"de": 25, "en": 19}, ["no language-neutral projection: it needs 20 passages in each of two languages or "
-         "more; there are de 25, en 19"]),
-        ({"de": 25, "en": 0, "und": 25}, ["no language-neutral projection: it needs 20 passages in each of two "
+        ({"de": 25, "en": 5}, ["language-neutral projection estimated from de 25, en 5"]),
+        ({"de": 25, "en": 5, "fr": 3}, ["language-neutral projection estimated from de 25, en 5, without fr 3"]),
+        ({"de": 25, "en": 4}, ["no language-neutral projection: it needs 5 passages in each of two languages or "
+         "more; there are de 25, en 4"]),
+        ({"de": 25, "en": 0, "und": 25}, ["no language-neutral projection: it needs 5 passages in each of two "
          "languages or more; there are de 25, und 25 (und: unknown; set it with --language or --detect)"]),
         ({"de": 25, "en": 0}, []),
     ],
 )  # fmt: skip
-def test_by_default_it_is_made_of_two_languages_with_20_passages_and_one_line_says_so(
+def test_by_default_it_is_made_of_two_languages_with_five_passages_and_one_line_says_so(
     counts, lines, docs, encoder, caplog
 ):
     write(**counts)
@@ -132,8 +132,8 @@ def test_turned_off_its_vectors_are_those_of_the_encoder_and_turned_on_again_non
 
 
 def test_asked_for_it_is_an_error_where_it_cannot_be_made_before_anything_is_encoded(docs, encoder):
-    write(en=19)
-    with pytest.raises(DataError, match=r"needs 20 passages in each of two languages or more; there are de 25, en 19$"):
+    write(en=4)
+    with pytest.raises(DataError, match=r"needs 5 passages in each of two languages or more; there are de 25, en 4$"):
         index(docs, encoder, neutral=True, callback=Stopping(0))
 
 
@@ -165,7 +165,7 @@ def test_little_more_leaves_the_projection_as_it_is(docs, encoder, caplog):
     index(docs, encoder)
     before, _ = contents(docs)
     said(caplog)
-    write(de=24, en=49, fr=19)
+    write(de=24, en=49, fr=4)
     assert index(docs, encoder).neutral == ("de", "en")
     assert (contents(docs)[0], said(caplog)) == (before, [])
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from metasearch.config.index import RANKED_BY_DEFAULT
 from metasearch.data.documents.languages import are_translated
 from metasearch.errors import ConfigError
 from metasearch.retrieval.index import expansion
@@ -42,7 +43,7 @@ def test_a_search_ranks_as_the_index_says_unless_told_otherwise(made):
     assert scores() == scores(balance=True) != scores(balance=False)
     assert scores(hybrid=True) == scores(hybrid=True, balance=True)
     index()
-    assert LocalStore.open(made).ranking == {"balance": True}
+    assert LocalStore.open(made).plan.ranking == RANKED_BY_DEFAULT.model_copy(update={"balance": True})
 
 
 def test_the_ranking_changes_without_a_document_and_keeps_all_vectors(made):
@@ -50,7 +51,7 @@ def test_the_ranking_changes_without_a_document_and_keeps_all_vectors(made):
     Path("rows.jsonl").unlink()
     change_index(made, {"balance": False, "by": "passage"})
     after = LocalStore.open(made)
-    assert after.ranking == {"balance": False, "by": "passage"}
+    assert after.plan.ranking == RANKED_BY_DEFAULT.model_copy(update={"by": "passage"})
     assert before.changed()
     assert np.array_equal(before.quantised.codes, after.quantised.codes)
     with pytest.raises(ConfigError, match=r"ranking of the index.*Did you mean 'balance'"):

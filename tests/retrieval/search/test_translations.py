@@ -1,6 +1,8 @@
 """In queries of an index of pages in several languages, what distinguishes a page from its translations counts less."""
 
 import logging
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from metasearch.data.documents.languages import translations
 from metasearch.encoders.maps import FIRST, LEAST_PAGES, around_mean, second_moment, translation_map
 from metasearch.retrieval.index.local import LocalStore
 from metasearch.retrieval.indexes import index_documents, open_searcher
+from metasearch.retrieval.search.estimate import own_passages
 from tests.helpers.commands import metasearch
 
 D = 6
@@ -17,13 +20,13 @@ RNG = np.random.default_rng(0)
 
 
 def test_the_map_is_the_formula_written_out():
-    """Two pages in three languages, one to three passages each: m = 6 differences, so that β = 2 · 6 / (6 + 6) = 1."""
+    """Two pages in three languages, one to three passages each: m = 6 differences, so that β = ½ · 6 / (6 + 6) = ¼."""
     groups = [[RNG.standard_normal((n, D)).astype(np.float32) for n in (1, 2, 3)] for _ in range(2)]
     moment = np.zeros((D, D))
     for pages in groups:
         means = [sum(page.astype(np.float64)) / len(page) for page in pages]
         moment += sum(np.outer(mean - sum(means) / 3, mean - sum(means) / 3) for mean in means)
-    inverse = np.eye(D) + 1.0 * moment * D / np.trace(moment)
+    inverse = np.eye(D) + 0.25 * moment * D / np.trace(moment)
     np.testing.assert_allclose(translation_map(groups) @ inverse, np.eye(D), rtol=0, atol=1e-5)
 
 
@@ -62,13 +65,13 @@ def index(paths, folder, **asked):
 @pytest.fixture(scope="module")
 def help_pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    return write(folder / "help", range(LEAST)), folder
+    return write(folder / "help", range(LEAST_PAGES)), folder
 
 
 @pytest.mark.parametrize("first", [FIRST, 1])
 def test_queries_go_through_the_map_and_documents_do_not(help_pages, first, monkeypatch):
     pages, folder = help_pages
-    monkeypatch.setattr("metasearch.retrieval.search.translations.FIRST", first)
+    monkeypatch.setattr("metasearch.retrieval.search.estimate.FIRST", first)
     store = index([pages], folder / f"i{first}", length=24)
     assert "; translations of 20 pages; paths below" in metasearch("doctor", folder / f"i{first}").stdout
     rows = {}
@@ -77,18 +80,24 @@ def test_queries_go_through_the_map_and_documents_do_not(help_pages, first, monk
         rows.setdefault(name, {}).setdefault(language, []).append(i)
     assert {len(own) for page in rows.values() for own in page.values()} != {1}
     pairs = [[own[tag][:first] for tag in ("de", "en")] for own in rows.values()]
+    # Projected from vectors in 8 bits, and compared with those that are projected and then stored in 8 bits.
     expected = translation_map([[store.quantised.take(page) for page in pair] for pair in pairs])
-    np.testing.assert_allclose(
-        store.arrays["translations"], expected, rtol=0, atol=0.03
-    )  # stored once in 8 bits, not twice
+    np.testing.assert_allclose(store.plan.translations, expected, rtol=0, atol=0.03)
     searcher = open_searcher(folder / f"i{first}", "cpu")
     (plain,) = searcher.encode_queries(["number 3"])
-    del searcher.store.arrays["translations"]
-    unmapped = type(searcher)(searcher.store, searcher.encoder)
-    mapped = store.arrays["translations"].astype(np.float64) @ unmapped.encode_queries(["number 3"])[0]
+    documents = searcher.encode_documents(["number 3"])
+    searcher.store.plan = replace(searcher.store.plan, translations=None)
+    mapped = store.plan.translations.astype(np.float64) @ searcher.encode_queries(["number 3"])[0]
     np.testing.assert_allclose(plain, mapped / np.linalg.norm(mapped), rtol=0, atol=1e-6)
-    for role in ("candidate", "text"):
-        assert np.array_equal(*(each.projected.encode(["number 3"], role) for each in (searcher, unmapped)))
+    assert np.array_equal(searcher.encode_documents(["number 3"]), documents)
+
+
+def test_texts_that_were_not_translated_do_not_count():
+    """The first page has two passages of its own and one that its translation has, too; the second only this one."""
+    shared, first, second = np.eye(3, dtype=np.float32)
+    assert [each.tolist() for each in own_passages([np.stack([first, shared, second]), shared[None]])] == [
+        [first.tolist(), second.tolist()]
+    ]
 
 
 def test_the_map_does_not_depend_on_the_order_of_documents(help_pages):
@@ -97,17 +106,22 @@ def test_the_map_does_not_depend_on_the_order_of_documents(help_pages):
     index([pages / "en"], folder / "other")
     second = index([pages / "en", pages / "de"], folder / "other")
     for name in ("translations", "translated", "directions"):
-        assert np.array_equal(first.arrays[name], second.arrays[name])
+        assert np.array_equal(first.plan.record[name], second.plan.record[name])
 
 
 def test_it_needs_enough_pages_and_is_estimated_again_with_twice_as_many(tmp_path, caplog):
-    pages, folder = write(tmp_path / "help", range(LEAST - 1)), tmp_path / "i"
-    assert "translations" not in index([pages], folder).arrays
+    pages, folder = write(tmp_path / "help", range(LEAST_PAGES - 1)), tmp_path / "i"
+    assert index([pages], tmp_path / "few").plan.translations is None
     caplog.set_level(logging.INFO)
     counts = []
-    for end in (LEAST, 2 * LEAST - 1, 2 * LEAST):
-        counts.append(int(index([write(pages, range(end))], folder).arrays["translated"][0]))
-    assert counts == [LEAST, LEAST, 2 * LEAST]
+    for end in (LEAST_PAGES, 2 * LEAST_PAGES - 1, 2 * LEAST_PAGES):
+        counts.append(index([write(pages, range(end))], folder).plan.translated)
+    assert counts == [LEAST_PAGES, LEAST_PAGES, 2 * LEAST_PAGES]
     assert caplog.text.count("counts less in queries; estimated from 20 pages") == 1
     assert caplog.text.count("counts less in queries; estimated again from 40 pages") == 1
-    assert index([pages], folder, neutral=False).arrays == {}
+    shutil.rmtree(pages / "en")
+    index_documents([pages], folder, device="cpu", drop=True)
+    assert LocalStore.open(folder).plan.translations is None
+    assert "translations are not used any more: 0 pages have some, and 20 are needed" in caplog.text
+    assert LocalStore.open(folder).plan.languages == ("de", "en")  # the projection stays
+    assert index([pages], folder, neutral=False).plan.projection is None

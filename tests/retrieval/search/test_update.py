@@ -53,7 +53,7 @@ def found(docs, query, name="one", **asked):
 
 def everything(docs, name="one"):
     """All that a search gives, scores to three digits: their last bits depend on which texts are encoded together."""
-    hits = searcher(docs, name).search(list(DE + EN), top_k=20)
+    hits = searcher(docs, name).search(list(DE + EN), top_k=20, by="passage")
     return [{(hit.passage, hit.places, round(hit.score, 3)) for hit in each} for each in hits]
 
 
@@ -66,10 +66,12 @@ def test_a_passage_is_found_with_its_language_file_and_line(docs):
 
 def test_scores_are_those_of_the_encoders_vectors_but_for_the_rounding_to_eight_bits(docs):
     index(docs)
-    scores = {hit.passage.text: hit.score for hit in searcher(docs).search([EN[1]], top_k=5)[0]}
     (query,) = encoder().encode([EN[1]], "question")
-    for text, vector in zip(DE + EN, encoder().encode(list(DE + EN), "candidate"), strict=True):
-        assert abs(scores[text] - query @ vector) < 0.02
+    # A page of one passage has its score, and again as the mean of itself alone.
+    for by, times in {"passage": 1, "page": 2, "group": 2}.items():
+        scores = {hit.passage.text: hit.score for hit in searcher(docs).search([EN[1]], top_k=5, by=by)[0]}
+        for text, vector in zip(DE + EN, encoder().encode(list(DE + EN), "candidate"), strict=True):
+            assert abs(scores[text] - times * (query @ vector)) < 0.02 * times
 
 
 def test_an_update_encodes_new_texts_alone_and_drops_what_is_gone(docs):
@@ -96,21 +98,21 @@ def test_a_page_is_compared_with_all_pages_whenever_it_comes(docs):
             (docs / f"{n:02}.html").write_text(page, encoding="utf-8")
 
     def same_as_new(name):
-        index(docs, name=name)
+        index(docs, name=name, neutral=False)
         assert everything(docs) == everything(docs, name)
         return {text for *_, text in found(docs, "Page 3.")}
 
     write_pages(0, 9)
-    index(docs)
+    index(docs, neutral=False)
     assert "3 | Acme\nMenu\n\nPart 3\n\nPage 3." in same_as_new("nine")
     write_pages(9, 12)
-    assert (index(docs).changed, index(docs).encoded) == (0, 0)
-    assert "3\nPart 3\n\nPage 3." in same_as_new("twelve")
+    assert (index(docs, neutral=False).changed, index(docs, neutral=False).encoded) == (0, 0)
+    assert "Part 3\n\nPage 3." in same_as_new("twelve")
     (hit,) = [hit for hit in searcher(docs).search(["3"], top_k=20)[0] if "Page 3." in hit.passage.text]
     assert (hit.passage.heading, hit.passage.anchor) == ("Part 3", "h3")
     for n in range(4, 12):
         (docs / f"{n:02}.html").unlink()
-    index(docs)
+    index(docs, neutral=False)
     assert "3 | Acme\nMenu\n\nPart 3\n\nPage 3." in same_as_new("four")
     index(docs, name="whole", keep_repeated=True)
     with pytest.raises(ConfigError, match="keep_repeated"):
@@ -170,7 +172,7 @@ def test_what_a_call_that_was_stopped_had_encoded_is_not_encoded_again(docs, mon
     with pytest.raises(RunFolderError, match="incomplete"):
         LocalStore.open(docs.parent / "one")
     index(docs)
-    assert calls == [2, 2, 2, 1]  # two are in, three are encoded after that
+    assert calls == [2, 2, 2, 1, 5]  # two are in, three are encoded after that, then words of all five as queries
     monkeypatch.undo()
     monkeypatch.chdir(docs.parent)
     index(docs, name="whole")

@@ -50,6 +50,8 @@ _BLOCKS = _set(
 )
 _LINES = _set("br li option tr tbody thead tfoot")
 _CELLS = _set("td th")
+_INLINE = _set("a abbr b bdi bdo cite code data dfn em font i kbd label mark q s samp small span strong sub sup u var")
+"""Elements in running text. A script shows one that is `hidden`, such as the keys of a platform."""
 _EXACT = _set("pre textarea listing xmp plaintext")
 _VOID = _set("area base br col embed hr img input link meta param source track wbr")
 _RUBY = _set("rb rt rp rtc")
@@ -78,6 +80,8 @@ class _Element(NamedTuple):
     shown: bool = True
     exact: bool = False
     main: bool = False
+    hidden: bool = False
+    """Whether a script may show it, in running text."""
 
 
 Piece = tuple[str, int]
@@ -157,9 +161,14 @@ def prepare_html(source: str) -> str:
     return before + end + (rest.replace("<!--", f"<!{ENDLESS}--") + _END if "<!--" in rest else rest)
 
 
+def _has_hidden(attributes: Mapping[str, str | None]) -> bool:
+    """Return whether an element has the attribute `hidden`; a search in the page shows `hidden=until-found`."""
+    return "hidden" in attributes and (attributes["hidden"] or "").lower() != "until-found"
+
+
 def _is_hidden(tag: str, attributes: Mapping[str, str | None]) -> bool:
-    """Return whether a page does not show an element; a search in the page shows `hidden=until-found`."""
-    hidden = (attributes.get("hidden") or "").lower() != "until-found" if "hidden" in attributes else False
+    """Return whether a page never shows an element."""
+    hidden = tag not in _INLINE and _has_hidden(attributes)
     opened = tag == "dialog" and "open" in attributes
     return hidden or (tag in _HIDDEN and not opened) or bool(_HIDING.search(attributes.get("style") or ""))
 
@@ -185,6 +194,8 @@ class _Page(HTMLParser):
         self._count = Counter[str]()
         self._pieces: list[Piece] = []
         self._letters = Counter[str]()
+        self._shown = False
+        """Whether the open paragraph has text that is not hidden."""
         self._gap = 0
         self._ended = False
 
@@ -217,7 +228,11 @@ class _Page(HTMLParser):
             written = attributes.get("lang", attributes.get("xml:lang"))
             language = around.language if written is None else self._read_language(written)
             main = around.main or tag == "main" or attributes.get("role") == "main"
-            self._open.append(_Element(tag, language, shown, around.exact or tag in _EXACT, main))
+            hidden = _has_hidden(attributes)
+            if shown and hidden:
+                self._add(" ", self.getpos()[0])  # The keys of two platforms are two words.
+            exact = around.exact or tag in _EXACT
+            self._open.append(_Element(tag, language, shown, exact, main, around.hidden or hidden))
             self._count[tag] += 1
 
     def _is_boilerplate(self, tag: str, attributes: Mapping[str, str | None]) -> bool:
@@ -264,9 +279,9 @@ class _Page(HTMLParser):
 
     def end_paragraph(self, gap: int) -> None:
         """End the paragraph, with at least `gap` line ends before the next."""
-        pieces, letters = self._pieces, self._letters
-        self._pieces, self._letters = [], Counter()
-        if not blank("".join(text for text, _ in pieces)):
+        pieces, letters, shown = self._pieces, self._letters, self._shown
+        self._pieces, self._letters, self._shown = [], Counter(), False
+        if shown:
             while not pieces[-1][0].strip():
                 pieces.pop()
             pieces[-1] = pieces[-1][0].rstrip(), pieces[-1][1]
@@ -307,6 +322,7 @@ class _Page(HTMLParser):
                 self._first_anchor, self._main = self._anchor, here.main
             self._pieces.append((text, line))
             self._letters[here.language] += sum(map(str.isalnum, text))
+            self._shown |= not (here.hidden or blank(text))
 
     def _read_language(self, written: str) -> str:
         if written not in self._languages:

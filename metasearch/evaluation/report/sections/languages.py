@@ -80,7 +80,7 @@ def bias_table(study: Study) -> Table | None:
         heads=("learner",),
         columns=tuple(columns),
         lines=tuple(
-            Line((arm.label,), tuple(map(_cell, bias.figures, bias.spread or [math.nan] * len(bias.figures))))
+            Line((arm.label,), tuple(map(figure_cell, bias.figures, bias.spread or [math.nan] * len(bias.figures))))
             for arm, bias in biases.items()
         ),
         notes=tuple(notes),
@@ -88,5 +88,6 @@ def bias_table(study: Study) -> Table | None:
     )
 
 
-def _cell(value: float, spread: float) -> Cell:
+def figure_cell(value: float, spread: float) -> Cell:
+    """Return a cell of a value and its spread, each NaN where it is undefined."""
     return Cell(text=NONE) if math.isnan(value) else Cell(value, None if math.isnan(spread) else spread)
