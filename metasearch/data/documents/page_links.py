@@ -23,6 +23,8 @@ _DEFAULT = "x-default"
 """Value of `hreflang` of a page that serves all other languages."""
 _IN_HEAD = frozenset({"html", "head", "title", "base", "link", "meta", "style", "script", "noscript", "template"})
 """Elements of a head: the start tag of any other one ends it (HTML, 13.2.6.4.4)."""
+_SKIPPED = ("title", "template")
+"""Elements of a head with text, or with elements that a page does not have."""
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 
 
@@ -67,7 +69,8 @@ class _Head(HTMLParser):
         super().__init__()
         self.canonical = ""
         self.alternates: dict[str, str] = {}
-        self._template = False
+        self._skipped = ""
+        """The open element whose tags do not count."""
 
     def read(self, content: bytes) -> None:
         """Read the beginning of a page, which may end anywhere."""
@@ -77,11 +80,11 @@ class _Head(HTMLParser):
             self.feed(prepare_html(content.decode(encoding, "ignore")))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self._template:
+        if self._skipped:
             return
         if tag not in _IN_HEAD:
             raise _HeadEnd
-        self._template = tag == "template"
+        self._skipped = tag if tag in _SKIPPED else ""
         attributes = {name: value or "" for name, value in reversed(attrs)}  # the first of a name counts
         kinds, address = attributes.get("rel", "").lower().split(), _address(attributes.get("href", ""))
         if tag != "link" or not address:
@@ -97,9 +100,9 @@ class _Head(HTMLParser):
             raise _HeadEnd
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == "template":
-            self._template = False
-        elif tag == "head":
+        if tag == self._skipped:
+            self._skipped = ""
+        elif tag == "head" and not self._skipped:
             raise _HeadEnd
 
 
