@@ -86,7 +86,7 @@ class SearchedIndex:
         return _SearchedVectors(self, rows, dict(zip(known, through, strict=True)))
 
     def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
-        """Return vectors of passages by row, as they are searched."""
+        """Return the searched vectors of passages by row."""
         own = self.plan.projection is not None or self.store.plan.projection is None
         return (self.store.quantised if own else self.store.stored).take(rows)
 
@@ -147,7 +147,7 @@ class PlannedEncoder:
 
 
 def plan_of(encoder: TextEncoder, passages: Sequence[Candidate]) -> SearchPlan:
-    """Return the plan of an index of some passages by an encoder with a projection, or one that is left as it is."""
+    """Return the plan of an index of some passages by an encoder that has a projection or needs none."""
     ordered = sorted(passages, key=lambda each: hashlib.sha256(each.text.encode()).digest())
     texts = {tag: [each.text for each in own[:SAMPLE]] for tag, own in grouped(ordered, _language).items()}
     vectors = {tag: encoder.encode(own, "candidate") for tag, own in texts.items()}

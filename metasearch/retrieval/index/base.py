@@ -49,7 +49,7 @@ class SearchError(ConfigError):
 
 @dataclass(frozen=True)
 class PageVersion:
-    """The best passage of a page's translation, and its address, as those of a `Hit`."""
+    """The best passage of a page's translation, and its address as in a `Hit`."""
 
     passage: Passage
     url: str = ""
@@ -261,7 +261,7 @@ class Store(Protocol):
         expanded: bool = False,
         where: Sequence[Condition] = (),
     ) -> PageScores:
-        """Return all passages of the pages that some rows are in, and of the translations of these pages.
+        """Return all passages of pages and their translations, given some rows of each page.
 
         By default only these rows are known, and pages are translations by the paths of their files.
 

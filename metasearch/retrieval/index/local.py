@@ -483,7 +483,7 @@ class LocalStore(Store):
 
     @property
     def stored(self) -> Quantised:
-        """All rows' vectors as they are stored."""
+        """The stored vectors of all rows."""
         codes = np.empty((len(self), self.kind.dimension), np.int8)
         for number, rows in self._rows.items():
             there = rows >= 0

@@ -1,4 +1,4 @@
-"""Which passages of an index belong to which page, and which pages are translations of each other."""
+"""Pages of an index: their passages, and their translations."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
