@@ -24,7 +24,7 @@ _CHARACTERS = 500
 _LETTERS = 20
 """Letters of a language below which nothing is said."""
 _LOST, _TOKENS, _TOKENS_BY_CHARACTER = 0.1, 0.5, 1.0
-"""Share of lost letters, and tokens a letter, above which a language is hardly known."""
+"""Share of lost letters, and tokens a letter and such a character, above which a language is hardly known."""
 _UNKNOWN, _SPACES = ("<unk>", "[UNK]"), ("▁", "Ġ")
 _BY_CHARACTER = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL")
 """First word of the names of characters that are a word or a syllable each."""
@@ -72,7 +72,8 @@ def _reason(tokenizer: Tokenizer, texts: Sequence[str]) -> str:
         return ""
     if lost > _LOST * letters:
         return f"{lost / letters:.0%} of its letters are unknown to the tokenizer, or several tokens each"
-    if tokens > (_TOKENS_BY_CHARACTER if 2 * by_character > letters else _TOKENS) * letters:
+    # Each letter has the limit of its script: manuals in Chinese have many words and commands in Latin letters.
+    if tokens > _TOKENS * (letters - by_character) + _TOKENS_BY_CHARACTER * by_character:
         return f"the tokenizer spells it, with {tokens / letters:.2f} tokens a letter"
     return ""
 

@@ -31,6 +31,9 @@ def tokenizer_of(words):
         ("aa aa a " * 12, ["aa", "a"], "the tokenizer spells it, with 0.60 tokens a letter"),
         # Where a character is a word, a token for each is no spelling.
         ("水 火 " * 30, ["水", "火"], ""),
+        # 3 characters and 4 letters may have 3 × 1 + 4 × 0.5 = 5 tokens; 2 and 5 may have 4.5.
+        ("水 火 木 aa bb " * 10, ["水", "火", "木", "aa", "bb"], ""),
+        ("水 火 a bb c d " * 10, [*"水火acd", "bb"], "the tokenizer spells it, with 0.86 tokens a letter"),
         # Digits are no letters, and fewer than 20 letters tell nothing.
         ("1234 aaaa " * 20, ["aaaa"], ""),
         ("aaaa " * 4, ["bbbb"], ""),
