@@ -168,6 +168,7 @@ class PageScores:
         starts: first passage of each page, `(P,)`.
         languages: language of each page, `(P,)`.
         groups: number of each page's group of translations, from 0, `(P,)`.
+        shared: whether a passage stands on an earlier page, too, which hits show it at, `(n,)`; None where none does.
     """
 
     rows: Rows
@@ -175,6 +176,7 @@ class PageScores:
     starts: Rows
     languages: Sequence[str]
     groups: Rows
+    shared: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)

@@ -340,7 +340,7 @@ class LocalStore(Store):
 
     def place_values(self, name: str) -> Iterator[tuple[int, str]]:
         """Yield each row with the paths or the titles of its documents (`PLACES`)."""
-        rows = self._contents.rows_of(self._contents.ids)
+        rows = self.place_rows
         for number, (file, part) in enumerate(self._contents.parts()):
             if name == "path":
                 values = {file.path, *(each.as_posix() for each in PurePosixPath(file.path).parents)}
@@ -368,6 +368,20 @@ class LocalStore(Store):
             passage = Passage(text.decode(), file.path, line, language, further, heading, anchor)
             found.append((passage, int(own.counts[row])))
         return found
+
+    def passages_by_place(self) -> list[Passage]:
+        """Return the passage at each place of the documents, in their order; its row is in `place_rows`."""
+        own = [passage for passage, _ in self.passages(range(len(self)))]
+        return [
+            replace(own[row], file=file.path, line=line)
+            for file, part in self._contents.parts()
+            for row, line in zip(self.place_rows[part].tolist(), self._contents.lines[part].tolist(), strict=True)
+        ]
+
+    @cached_property
+    def place_rows(self) -> Rows:
+        """The row at each place of the documents, `(P,)`."""
+        return self._contents.rows_of(self._contents.ids)
 
     @cached_property
     def _headings(self) -> Callable[[int], list[tuple[int, str, str]]]:
@@ -399,7 +413,7 @@ class LocalStore(Store):
     @cached_property
     def _pages(self) -> PageBook:
         """The pages of the documents, and which are translations of each other."""
-        rows = self._contents.rows_of(self._contents.ids)
+        rows = self.place_rows
         tags = np.array(self._tags)[self._row_languages[rows]] if len(rows) else np.zeros(0, str)
         paged = [is_page(file.path) for file in self._contents.files]
         grouped = {} if all(paged) else dict(self._field_values(GROUP))

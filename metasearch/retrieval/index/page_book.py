@@ -49,13 +49,22 @@ class PageBook:
         lengths = self._sizes[pages]
         page = np.repeat(np.arange(len(pages)), lengths)
         places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - self.starts[pages], lengths)
-        rows = self.rows[places]
         if inside is not None:
-            kept = inside[rows]
-            rows, page = rows[kept], page[kept]
+            kept = inside[self.rows[places]]
+            places, page = places[kept], page[kept]
+        rows = self.rows[places]
         there, starts = np.unique(page, return_index=True)
         _, groups = np.unique(self.groups[pages[there]], return_inverse=True)
-        return PageScores(rows, score(rows), starts, self.languages[pages[there]].tolist(), groups)
+        tags, shared = self.languages[pages[there]].tolist(), self._first_page[rows] < pages[page]
+        return PageScores(rows, score(rows), starts, tags, groups, shared)
+
+    @cached_property
+    def _first_page(self) -> Rows:
+        """The first page of each row, `(R,)`."""
+        known, first = np.unique(self.rows, return_index=True)
+        found = np.zeros(known.max(initial=-1) + 1, np.int64)
+        found[known] = self._page_of_place[first]
+        return found
 
     @cached_property
     def _by_row(self) -> tuple[Rows, Rows]:
