@@ -58,7 +58,8 @@ class RankedPages:
         # Best first within a page; of equal scores the first passage.
         self._order = np.lexsort((-gained, self._page))
         self._gained = gained
-        scores = page_scores(gained[None], table.starts, sharpness)[0] if len(table.rows) else np.zeros(0)
+        window = sharpness if table.whole else None
+        scores = page_scores(gained[None], table.starts, window)[0] if len(table.rows) else np.zeros(0)
         self.best = {tag: float(scores[self.tags == tag].max()) for tag in np.unique(self.tags).tolist()}
         """Best score of a page in each language, before scores are balanced."""
         self.scores = scores - SHARE * np.array([self.best[tag] for tag in table.languages]) if balance else scores
