@@ -59,9 +59,10 @@ class RankedPages:
         shared = np.zeros(len(gained), np.bool_) if table.shared is None else table.shared
         self._order = np.lexsort((-gained, shared, self._page))
         self._gained = gained
+        window = sharpness if table.whole else None
         # The best passage was one of a page's own in earlier releases.
-        counted = np.where(shared, gained.min(initial=0), gained) if sharpness is None else gained
-        scores = page_scores(counted[None], table.starts, sharpness)[0] if len(table.rows) else np.zeros(0)
+        counted = np.where(shared, gained.min(initial=0), gained) if window is None else gained
+        scores = page_scores(counted[None], table.starts, window)[0] if len(table.rows) else np.zeros(0)
         self.best = {tag: float(scores[self.tags == tag].max()) for tag in np.unique(self.tags).tolist()}
         """Best score of a page in each language, before scores are balanced."""
         self.scores = scores - SHARE * np.array([self.best[tag] for tag in table.languages]) if balance else scores
