@@ -15,7 +15,7 @@ class HeldOut:
     """A searcher whose encoder waits until it may go; a text `bug` is one."""
 
     def __init__(self, searcher):
-        self.inner, self.encoder, self.projected = searcher, self, self
+        self.inner, self.encoder = searcher, self
         self.go, self.begun = threading.Event(), []
         self.languages, self.search = searcher.languages, searcher.search
 
