@@ -73,7 +73,8 @@ class Asked:
     @cached_property
     def own(self) -> Mask:
         """Which pages are in the question's language, `(Q, P)`."""
-        return self.languages[None, :] == np.array([question.language for question in self.questions])[:, None]
+        own: Mask = self.languages[None, :] == np.array([question.language for question in self.questions])[:, None]
+        return own
 
     @cached_property
     def others(self) -> list[str]:
@@ -88,7 +89,8 @@ class Asked:
 
     def kept(self, number: int) -> Mask:
         """Return the pages of the pool in which a question's answer exists in one other language alone, `(P,)`."""
-        return ~(self.right[number] & (self.languages != self.others[number]))
+        kept: Mask = ~(self.right[number] & (self.languages != self.others[number]))
+        return kept
 
     @cached_property
     def groups(self) -> list[str]:

@@ -44,7 +44,8 @@ def language_means(vectors: NDArray[np.floating], tags: Tags) -> dict[str, Exact
 def subtract(vectors: NDArray[np.floating], tags: Sequence[str], offsets: Mapping[str, Exact]) -> Exact:
     """Return vectors `(N, D)` without the offset of their language; a language without an offset keeps its vectors."""
     nothing = np.zeros(vectors.shape[1])
-    return vectors - np.stack([offsets.get(tag, nothing) for tag in tags])
+    rest: Exact = vectors - np.stack([offsets.get(tag, nothing) for tag in tags])
+    return rest
 
 
 def parallel_offsets(pages: NDArray[np.floating], tags: Tags, groups: NDArray[np.int64], base: str) -> dict[str, Exact]:
@@ -108,10 +109,8 @@ class Autoencoder:
 
     def codes(self, vectors: NDArray[np.floating]) -> Vectors:
         """Return the latents of vectors, `(N, H)`; all but the largest `active` are 0."""
-        with torch.no_grad():
-            found = _codes(*map(torch.from_numpy, (self.encoder, self.bias)), torch.from_numpy(
-                (vectors - self.centre).astype(np.float32)
-            ), self.active)  # fmt: skip
+        encoder, bias, found = map(torch.from_numpy, (self.encoder, self.bias, (vectors - self.centre)))
+        found = _codes(encoder, bias, found.float(), self.active)
         codes: Vectors = found.numpy()
         return codes
 
@@ -142,7 +141,8 @@ def train_autoencoder(
         optimizer.step()
         with torch.no_grad():
             decoder.copy_(torch.nn.functional.normalize(decoder, dim=1))
-    return Autoencoder(*(each.detach().numpy() for each in parts), active)
+    found = [each.detach().numpy() for each in parts]
+    return Autoencoder(found[0], found[1], found[2], found[3], active)
 
 
 def own_latents(codes: Vectors, tags: Tags) -> NDArray[np.int64]:

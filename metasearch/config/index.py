@@ -204,7 +204,7 @@ class SearchSettings(RankingSettings):
     ] = ()
     """Language of hits, such as de; repeatable."""
     prefer: Annotated[tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(metavar="TAGS", comma=True)] = ()
-    """Show a page with translations in these languages, such as de,en; by default in that of the query."""
+    """Show a page with translations in these languages, such as de,en; by default in the query's own language."""
     where: Annotated[tuple[Condition, ...], BeforeValidator(parse_conditions), Flag(metavar="CONDITION")] = ()
     """Condition on a field of rows, such as topic=news or 'price<10'; repeatable."""
 
