@@ -26,6 +26,12 @@ class HeldOut:
             raise ZeroDivisionError("a bug")
         return self.inner.encoder.encode(texts, role)
 
+    def encode_queries(self, texts):
+        return self.encode(texts, "question")
+
+    def encode_documents(self, texts):
+        return self.encode(texts, "candidate")
+
     def __getattr__(self, name):
         return getattr(self.inner.encoder, name)
 
