@@ -85,9 +85,9 @@ def test_what_cannot_be_read_is_named_and_counted_or_with_strict_an_error(docs):
     }  # fmt: skip
 
 
-def test_a_hit_has_score_language_file_line_and_passage(index):
-    first, *text, blank, _, _, _, _, last = metasearch("search", "faq.index", EN[0], "--top-k=2").stdout.splitlines()
-    assert first.split()[2:] == ["en", "docs/en/faq.txt:1"]
+def test_a_hit_has_score_languages_file_line_and_passage(index):
+    first, *text, blank, last = metasearch("search", "faq.index", EN[0], "--top-k=2").stdout.splitlines()
+    assert first.split()[2:] == ["en,", "de", "docs/en/faq.txt:1"]
     assert (text, blank) == ([f"    {line}" for line in EN], "")
     assert last == "languages of the hits: en 1, de 1"
 
@@ -97,7 +97,7 @@ def test_languages_are_chosen_and_hits_come_as_json(index):
     assert found["query"] == "Wo?"
     assert {(hit["language"], hit["file"], hit["line"]) for hit in found["hits"]} == {("de", "de/faq.txt", 1)}
     names = {"score", "language", "file", "line", "heading", "anchor", "text", "path", "places", "languages", "fields"}
-    assert found["hits"][0].keys() == names
+    assert found["hits"][0].keys() == {*names, "url", "translations"}
 
 
 def test_lines_of_the_standard_input_are_queries(index):

@@ -170,6 +170,26 @@ def test_search_prints_addresses(pages, monkeypatch):
     assert hit["translations"] == [{"language": "en", "file": file, "path": path, "url": ADDRESSES[file]}]
 
 
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant", "ignore:Local mode performs")
+@pytest.mark.parametrize("kind", ["qdrant", "postgresql"])
+def test_a_copy_in_a_database_has_the_site(pages, monkeypatch, request, kind):
+    if kind == "qdrant":
+        client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+        monkeypatch.setattr("metasearch.retrieval.index.qdrant.connect", lambda address: client)
+        address = "qdrant://localhost/help"
+    else:
+        server = request.getfixturevalue("postgres_server")
+        server.clear()
+        address = server.address("help")
+    index(pages, to=address)
+    copy = open_searcher(address, "cpu")
+    assert {*urls(copy, by="page").values()} == {""}
+    index(pages, site=SITE, to=address)
+    found = urls(copy.reopen(), by="page")
+    assert found["bees.txt"] == ADDRESSES["bees.txt"]
+    assert found["en/über uns.html"] == f"{SITE}en/%C3%BCber%20uns.html#b"  # copies have no canonical addresses
+
+
 class TestGroups:
     def test_pages_with_other_paths_are_translations_by_the_addresses_in_their_heads(self, tmp_path):
         head = {"ueber.html": "de", "about.html": "en"}

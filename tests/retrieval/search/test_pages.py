@@ -2,19 +2,18 @@
 
 import json
 
+import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import metasearch as ms
 from metasearch.config.index import IndexSettings
 from metasearch.data.documents.passage import Passage
 from metasearch.data.documents.read import page_of
 from metasearch.encoders.builtin import tiny
+from metasearch.encoders.page_scores import page_scores
 from metasearch.errors import ConfigError
-from metasearch.retrieval.index.base import Hit
 from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.search.searcher import Searcher, by_page
+from metasearch.retrieval.search.searcher import Searcher
 from metasearch.retrieval.search.update import update
 
 THINGS = ("key", "cat", "bread", "lamp", "door", "boat", "tree")
@@ -37,20 +36,26 @@ def files(hits):
 
 
 class TestPages:
-    def test_each_page_has_one_hit_the_first_of_its_passages(self, searcher):
+    def test_each_page_has_one_hit_its_best_passage_with_the_score_of_all(self, searcher):
         (every,) = searcher.search(["The key"], top_k=42, by="passage")
-        assert len(every) == 7 * 6
-        first = [every[files(every).index(name)] for name in dict.fromkeys(files(every))]
+        own = {name: [hit for hit in every if files([hit]) == [name]] for name in THINGS}
+        assert {len(hits) for hits in own.values()} == {6}
+        in_order = [sorted(own[name], key=lambda hit: hit.passage.line) for name in THINGS]
+        scores = np.array([[hit.score for hits in in_order for hit in hits]])
+        # A page without translations is a group of its own: its score counts twice.
+        pages = 2 * page_scores(scores, 6 * np.arange(7), searcher.store.plan.sharpness)[0]
+        best = sorted(zip(pages, THINGS, strict=True), reverse=True)
         for top_k in (1, 3, 7):
-            assert searcher.search(["The key"], top_k=top_k)[0] == first[:top_k]
+            (found,) = searcher.search(["The key"], top_k=top_k)
+            assert [hit.passage for hit in found] == [own[name][0].passage for _, name in best[:top_k]]
+            assert [hit.score for hit in found] == pytest.approx([score for score, _ in best[:top_k]], abs=1e-5)
 
     def test_fewer_pages_than_hits_have_further_hits_in_order(self, searcher):
-        (every,), (found,) = (searcher.search(["The key"], top_k=k, by=by) for k, by in ((42, "passage"), (10, "page")))
-        assert len(found) == 10
-        assert set(files(found)) == set(THINGS)
-        assert [every.index(hit) for hit in found] == sorted(every.index(hit) for hit in found)
-        others = [hit for i, hit in enumerate(every) if files(every).index(files(every)[i]) < i]
-        assert [hit for hit in found if hit in others] == others[:3]
+        (found,) = searcher.search(["The key"], top_k=10)
+        assert {*files(found[:7])} == {*THINGS}
+        assert len({hit.passage for hit in found}) == 10
+        for part in (found[:7], found[7:]):
+            assert [hit.score for hit in part] == sorted((hit.score for hit in part), reverse=True)
 
     @pytest.mark.parametrize("ranking", ["balance", "hybrid"])
     def test_one_hit_a_page_however_passages_are_ranked(self, searcher, ranking):
@@ -62,14 +67,6 @@ class TestPages:
     def test_unknown_choice_names_both(self, searcher):
         with pytest.raises(ConfigError, match=r"by: .*'page' or 'passage'"):
             searcher.search(["key"], by="pages")
-
-    @given(st.lists(st.sampled_from("abc"), max_size=12), st.integers(1, 12))
-    def test_no_page_has_two_hits_while_another_has_none(self, pages, top_k):
-        ranked = [Hit(-i, Passage(str(i), f"{page}.md", i)) for i, page in enumerate(pages)]
-        found = by_page(ranked, top_k)
-        assert len(found) == min(top_k, len(pages))
-        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
-        assert len(set(files(found))) == min(top_k, len(set(pages)))
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_the_command_line_says_it_once_and_takes_both_forms(made):
     plain = metasearch(*asked, "--no-balance").stdout
     assert plain != metasearch(*asked).stdout
     out = metasearch("index", "-o", "i", "--no-balance", "--hybrid").stdout
-    assert out == f"search: --hybrid\nroot: {made.parent}\n"
+    assert out == f"search: --hybrid\nroot: {made.parent}\nsite: none\n"
     assert metasearch(*asked, "--no-hybrid").stdout == plain
     assert "name DOCUMENTS, or what to change" in metasearch("index", "-o", "i", code=2).output
     wrong = metasearch("index", "-o", "i", "--balance", "--neutral", code=2).output

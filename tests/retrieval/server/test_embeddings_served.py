@@ -53,7 +53,13 @@ class Of:
     """An index without passages."""
 
     def __init__(self, encoder):
-        self.encoder, self.projected, self.languages = encoder, encoder, {}
+        self.encoder, self.languages = encoder, {}
+
+    def encode_queries(self, texts):
+        return self.encoder.encode(texts, "question")
+
+    def encode_documents(self, texts):
+        return self.encoder.encode(texts, "candidate")
 
 
 def test_base64_is_little_endian_float32(served):

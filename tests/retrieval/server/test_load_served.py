@@ -15,7 +15,7 @@ class HeldOut:
     """A searcher whose encoder waits until it may go; a text `bug` is one."""
 
     def __init__(self, searcher):
-        self.inner, self.encoder, self.projected = searcher, self, self
+        self.inner, self.encoder = searcher, self
         self.go, self.begun = threading.Event(), []
         self.languages, self.search = searcher.languages, searcher.search
 
@@ -25,6 +25,12 @@ class HeldOut:
         if "bug" in texts:
             raise ZeroDivisionError("a bug")
         return self.inner.encoder.encode(texts, role)
+
+    def encode_queries(self, texts):
+        return self.encode(texts, "question")
+
+    def encode_documents(self, texts):
+        return self.encode(texts, "candidate")
 
     def __getattr__(self, name):
         return getattr(self.inner.encoder, name)
