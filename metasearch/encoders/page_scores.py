@@ -6,7 +6,7 @@ A page has the score of its best window of 4 consecutive passages, with a smooth
 
 A page of up to 4 passages is one window. For large t this is the best passage, for t → 0 the mean of the window. One
 passage that is close to a query by chance counts less than two neighbours that are. The sharpness t belongs to the
-scale of scores: t = 1 / σ, where σ is the standard deviation of a query's scores over passages.
+scale of scores: t = 1.5 / σ, where σ is the standard deviation of a query's scores over passages.
 
 A page and its translations have the same content, so each is evidence for the others. With the scores B of pages,
 which are balanced between languages where searches balance them, a group of translations G has the score
@@ -27,6 +27,9 @@ WINDOW = 4
 """Consecutive passages that are scored together. With the sharpness and the weight of translations, it was chosen on
 questions about three manuals, and titles of three sets of pages: docs/results/pages.md."""
 
+_SHARPNESS = 1.5
+"""t · σ."""
+
 Scores = NDArray[np.floating[Any]]
 Numbers = NDArray[np.int64]
 
@@ -34,12 +37,12 @@ Numbers = NDArray[np.int64]
 def sharpness_for(scores: Scores) -> float:
     """Return t for the scores of queries, `(Q, N)`; 0 where scores do not differ, so that a window has its mean."""
     spread = float(scores.std(1).mean()) if scores.size else 0.0
-    return 1 / spread if spread > 0 else 0.0
+    return _SHARPNESS / spread if spread > 0 else 0.0
 
 
 def spread_of(sharpness: float) -> float:
     """Return the standard deviation σ of scores that a sharpness was set by; 0 for 0."""
-    return 1 / sharpness if sharpness else 0.0
+    return _SHARPNESS / sharpness if sharpness else 0.0
 
 
 def page_scores(scores: Scores, starts: Numbers, sharpness: float | None) -> Scores:
