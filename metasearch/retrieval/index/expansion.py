@@ -31,7 +31,7 @@ def expand_vectors(
 
     Args:
         folder: of the index.
-        contents: hash of its rows.
+        contents: hash of its rows and of their projection.
         quantised: vectors of all rows.
         languages: which rows each language has, `(R,)` each.
 

@@ -1,5 +1,6 @@
 """An index in a folder, to be searched: passages in SQLite, and an exact search of all vectors in memory."""
 
+import hashlib
 import json
 from bisect import bisect_right
 from collections import Counter
@@ -277,7 +278,8 @@ class LocalStore(Store):
         """
         if self.expanded is None:
             numbers = {tag: self.rows_in([tag]) for tag in self.languages}
-            self.expanded = expand_vectors(self.folder, self.contents, self.quantised, numbers)
+            vectors = f"{self.contents} {hashlib.sha256(self.plan.space).hexdigest()}"
+            self.expanded = expand_vectors(self.folder, vectors, self.quantised, numbers)
 
     def groups(self, groups: Sequence[Collection[str]]) -> Groups:
         """Return the group number of each row's language, or -1, `(R,)`."""
