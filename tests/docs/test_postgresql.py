@@ -23,7 +23,10 @@ def test_the_commands_and_the_sql_of_the_page_find_the_same(postgres, tmp_path, 
         [address if word == SHOWN else word for word in own] for own in commands(PAGE, "metasearch")
     )
     assert "copied: 2 passages sent" in metasearch(*index, "--encoder", "mini-e5").output
-    hits = [json.loads(metasearch(*search, "--json", *more).stdout)["hits"] for more in ([], ["--no-balance"])]
+    hits = [
+        json.loads(metasearch(*search, "--json", *more).stdout)["hits"]
+        for more in ([], ["--no-balance", "--by", "passage"])
+    ]
     assert [hit["file"] for hit in hits[0]] == ["key.de.txt", "parcel.de.txt"]
     assert serve == ["serve", address]
 

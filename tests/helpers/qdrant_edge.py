@@ -62,6 +62,10 @@ class EdgeClient:
     def facet(self, name, key, limit, exact):
         return self.shard.facet(self.edge.FacetRequest(key, limit, exact))
 
+    def count(self, name, count_filter, exact):
+        request = self.edge.CountRequest(exact, self._converted(count_filter))
+        return SimpleNamespace(count=self.shard.count(request))
+
     def query_batch_points(self, name, requests):
         made = [
             self.edge.QueryRequest(
@@ -69,6 +73,7 @@ class EdgeClient:
                 query=self.edge.Query.Nearest(self._converted(each.query), using=each.using),
                 filter=self._converted(each.filter),
                 params=self._converted(each.params),
+                with_payload=each.with_payload,
             )
             for each in requests
         ]

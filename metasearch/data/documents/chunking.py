@@ -155,11 +155,8 @@ class Chunker:
         # The splitter counts characters ten times as fast itself.
         split = TextSplitter(most) if self._characters else TextSplitter.from_callback(self._length, most + added)
         for sentence in _SENTENCE.finditer(text):
-            start, end, ends = (
-                sentence.start(),
-                sentence.start() + len(sentence[0].rstrip()),
-                sentence["end"] is not None,
-            )
+            start, ends = sentence.start(), sentence["end"] is not None
+            end = start + len(sentence[0].rstrip())
             # The indentation of a line counts in Markdown.
             if not (markdown and text[start - 1 : start] in ("", "\n")):
                 start += len(sentence[0]) - len(sentence[0].lstrip())

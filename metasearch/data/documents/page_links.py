@@ -1,4 +1,4 @@
-"""Addresses in the head of an HTML page: its own one, and those of its translations.
+"""Addresses in the head of an HTML page: its own address, and the addresses of its translations.
 
 The head may have `<link rel="canonical" href=...>` (RFC 6596) and, for each language, `<link rel="alternate"
 hreflang=... href=...>` as in sitemaps of search engines. Relative addresses are ignored.

@@ -106,7 +106,7 @@ def adapt(
 
 
 def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None) -> Labels:
-    """Return labels on the pages of an index, with folds; candidates are named `passage ROW`.
+    """Return labels on the pages of an index, with folds; candidates are named `passage PLACE`.
 
     Raises:
         DataError: fewer than half of the labels have a page, or they are too few to hold some out.
@@ -139,8 +139,7 @@ def labels_on_pages(
     Raises:
         DataError: fewer than half of the labels have a page.
     """
-    found = (passage for passage, _ in store.passages(range(len(store))))
-    root = store.root
+    found, root = store.passages_by_place(), store.root
     passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
     folders = named or ([] if root is None else [str(root)])
     pages = Pages.of(data, passages, folders, most, same_page)

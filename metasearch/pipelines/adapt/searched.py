@@ -33,9 +33,10 @@ from metasearch.retrieval.search.searcher import QUERY, Searcher
 Vectors = NDArray[np.float32]
 
 
-def row_of(candidate: Candidate) -> int:
-    """Return the row of a passage of an index, as a candidate is named for it."""
-    return int(candidate.id.removeprefix("passage "))
+def rows_of(store: LocalStore, candidates: Sequence[Candidate]) -> Rows:
+    """Return the rows of passages of an index, as candidates are named for their places."""
+    places = [int(each.id.removeprefix("passage ")) for each in candidates]
+    return store.place_rows[places]
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class SearchedIndex:
         if self.plan.projection is None:
             return self
         queries = np.stack([*self.queries.values()])
-        documents = self.store.stored.take(np.array([row_of(each) for each in self.passages], np.int64))
+        documents = self.store.stored.take(rows_of(self.store, self.passages))
         sharpness = None if self.plan.sharpness is None else sharpness_for(queries @ documents.T)
         return replace(self, plan=SearchPlan(sharpness=sharpness, ranking=self.plan.ranking))
 
@@ -80,13 +81,14 @@ class SearchedIndex:
 
     @cached_property
     def _vectors(self) -> "_SearchedVectors":
-        rows = {each.text: row_of(each) for each in self.passages}
+        own = rows_of(self.store, self.passages).tolist()
+        rows = {each.text: row for each, row in zip(self.passages, own, strict=True)}
         known = {text: vector for text, vector in self.queries.items()}
         through = self.plan.queries(np.stack([*known.values()]))
         return _SearchedVectors(self, rows, dict(zip(known, through, strict=True)))
 
     def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
-        """Return vectors of passages by row, as they are searched."""
+        """Return the searched vectors of passages by row."""
         own = self.plan.projection is not None or self.store.plan.projection is None
         return (self.store.quantised if own else self.store.stored).take(rows)
 
@@ -147,7 +149,7 @@ class PlannedEncoder:
 
 
 def plan_of(encoder: TextEncoder, passages: Sequence[Candidate]) -> SearchPlan:
-    """Return the plan of an index of some passages by an encoder with a projection, or one that is left as it is."""
+    """Return the plan of an index of some passages by an encoder that has a projection or needs none."""
     ordered = sorted(passages, key=lambda each: hashlib.sha256(each.text.encode()).digest())
     texts = {tag: [each.text for each in own[:SAMPLE]] for tag, own in grouped(ordered, _language).items()}
     vectors = {tag: encoder.encode(own, "candidate") for tag, own in texts.items()}

@@ -21,7 +21,7 @@ from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_pro
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines import factory
-from metasearch.pipelines.adapt.searched import PlannedEncoder, SearchedIndex, plan_of, row_of
+from metasearch.pipelines.adapt.searched import PlannedEncoder, SearchedIndex, plan_of, rows_of
 from metasearch.pipelines.neutral import train_projection
 from metasearch.pipelines.tune.labels import Labels
 from metasearch.pipelines.tune.steps import Step
@@ -70,7 +70,7 @@ class Workshop:
         if searched:
             texts = [question.text for question in data.questions]
             vectors.add(texts, "question", np.stack([searched.queries[text] for text in texts]))
-            rows = [row_of(each) for each in data.candidates]
+            rows = rows_of(searched.store, data.candidates)
             vectors.add([each.text for each in data.candidates], "candidate", searched.store.stored.take(rows))
             some = [each.text for each in data.candidates[:_TIMED]]
         else:

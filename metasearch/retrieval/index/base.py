@@ -49,7 +49,7 @@ class SearchError(ConfigError):
 
 @dataclass(frozen=True)
 class PageVersion:
-    """The best passage of a page's translation, and its address, as those of a `Hit`."""
+    """The best passage of a page's translation, and its address as in a `Hit`."""
 
     passage: Passage
     url: str = ""
@@ -168,6 +168,8 @@ class PageScores:
         starts: first passage of each page, `(P,)`.
         languages: language of each page, `(P,)`.
         groups: number of each page's group of translations, from 0, `(P,)`.
+        shared: whether a passage stands on an earlier page, too, which hits show it at, `(n,)`; None where none does.
+        whole: whether pages have all of their passages; else neighbours are missing, and a page is its best passage.
     """
 
     rows: Rows
@@ -175,6 +177,8 @@ class PageScores:
     starts: Rows
     languages: Sequence[str]
     groups: Rows
+    shared: NDArray[np.bool_] | None = None
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -261,7 +265,7 @@ class Store(Protocol):
         expanded: bool = False,
         where: Sequence[Condition] = (),
     ) -> PageScores:
-        """Return all passages of the pages that some rows are in, and of the translations of these pages.
+        """Return all passages in the pages of some rows and in their translations.
 
         By default only these rows are known, and pages are translations by the paths of their files.
 
@@ -276,13 +280,11 @@ class Store(Protocol):
         found = [passage for passage, _ in self.passages(ranking[0])]
         for i, passage in enumerate(found):
             pages.setdefault(page_of(passage), []).append(i)
-        # The best passage of a page alone: others may be missing, so that a window would say nothing.
-        best = np.array([max(own, key=lambda i: float(ranking[1][i])) for own in pages.values()], np.int64)
-        firsts = [found[i] for i in best.tolist()]
-        groups = number_groups([group_of(each) for each in firsts], [each.language for each in firsts])
-        return PageScores(
-            ranking[0][best], ranking[1][best], np.arange(len(best)), [p.language for p in firsts], groups
-        )
+        order = np.array([i for own in pages.values() for i in own], np.int64)
+        starts = np.cumsum([0, *map(len, pages.values())])[:-1]
+        tags = [_most_common([found[i].language for i in own]) for own in pages.values()]
+        groups = number_groups([group_of(found[own[0]]) for own in pages.values()], tags)
+        return PageScores(ranking[0][order], ranking[1][order], starts, tags, groups, whole=False)
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places.
@@ -310,15 +312,32 @@ class Store(Protocol):
         raise SearchError("hybrid", "cannot_rank_words", f"{self.name} cannot rank by words")
 
 
-def number_groups(names: Sequence[str], languages: Sequence[str]) -> Rows:
-    """Return the number of each page's group, from 0, `(P,)`; translations have the same name and other languages.
+def _most_common(texts: Sequence[str]) -> str:
+    """Return what most of some texts are; the first in the alphabet of several."""
+    counts = Counter(texts)
+    return max(sorted(counts), key=lambda text: counts[text])
 
-    Pages of a name are apart where two of them are in one language.
+
+def number_groups(names: Sequence[str], languages: Sequence[str]) -> Rows:
+    """Return the number of each page's group, from 0, `(P,)`; arguments as `group_keys`."""
+    numbers: dict[object, int] = {}
+    keys = group_keys(names, languages, range(len(names)))
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+
+
+def group_keys(names: Sequence[str], languages: Sequence[str], pages: Sequence[object]) -> list[object]:
+    """Return what each page has in common with its translations: the same name in other languages.
+
+    Pages of a name are apart where two of them are in one language: they have the name and themselves.
+
+    Args:
+        names: of the groups of P pages.
+        languages: of the pages.
+        pages: the pages themselves, each another one.
     """
     sizes, distinct = Counter(names), Counter(name for name, _ in {*zip(names, languages, strict=True)})
-    numbers: dict[object, int] = {}
-    keys = (name if distinct[name] == sizes[name] else (name, i) for i, name in enumerate(names))
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    both = zip(names, pages, strict=True)
+    return [name if distinct[name] == sizes[name] else (name, page) for name, page in both]
 
 
 def require_languages(asked: Collection[str], known: Mapping[str, int]) -> None:

@@ -1,4 +1,8 @@
-"""What copies of an index in databases share: numbers, digests and words of rows."""
+"""What copies of an index in databases share: numbers, digests, words and pages of rows.
+
+A copy has each row once, at its first place, with the page and the group of translations of that place. A folder has a
+row in all pages that share its text.
+"""
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
-from metasearch.retrieval.index.base import Keys, Rows, SearchError, Words
+from metasearch.retrieval.index.base import Keys, PageScores, Rows, SearchError, Words
 from metasearch.retrieval.index.local import LocalStore
 
 AT_ONCE = 256
@@ -45,6 +49,25 @@ def first_bits(keys: Keys) -> Rows:
 def digest(values: Iterable[object], mark: int) -> int:
     """Return a number that differs where a row's values do; `mark` tells whether its vectors are current."""
     return zlib.crc32("\x00".join(map(str, values)).encode(), mark)
+
+
+def vectors_mark(store: LocalStore, expanded: bool) -> int:
+    """Return a number that differs where the vectors of equal texts do; queries can change without it."""
+    known = store.plan.projection
+    projection = b"" if known is None else known.centre.tobytes() + known.directions.tobytes()
+    # A second vector depends on all texts.
+    return zlib.crc32(projection + (store.contents if expanded else "").encode())
+
+
+def page_table(found: Sequence[tuple[int, float, str, str, str]]) -> PageScores:
+    """Return rows with their scores, pages, groups and languages of pages, which are in the order of the pages."""
+    rows, scores, pages, groups, languages = zip(*found, strict=True) if found else ((),) * 5
+    starts = np.array([i for i, page in enumerate(pages) if i == 0 or page != pages[i - 1]], np.int64)
+    heads = starts.tolist()
+    numbers: dict[str, int] = {}
+    numbered = np.array([numbers.setdefault(groups[i], len(numbers)) for i in heads], np.int64)
+    tags = [languages[i] for i in heads]
+    return PageScores(np.array(rows, np.int64), np.array(scores, np.float32), starts, tags, numbered)
 
 
 def parts(rows: Sequence[int]) -> list[list[int]]:

@@ -41,7 +41,7 @@ from metasearch.retrieval.index.database import ARRAYS, PROJECTED, ROW, Block, D
 from metasearch.retrieval.index.exact_search import Groups, Quantised, score_int8, search_int8
 from metasearch.retrieval.index.expansion import expand_vectors
 from metasearch.retrieval.index.fields import Column
-from metasearch.retrieval.index.page_book import PageBook
+from metasearch.retrieval.index.page_book import PageBook, PagePlaces
 from metasearch.retrieval.index.places import SITE, find_encoder, find_root
 from metasearch.retrieval.index.plan import SearchPlan
 from metasearch.retrieval.index.projected import projected
@@ -340,7 +340,7 @@ class LocalStore(Store):
 
     def place_values(self, name: str) -> Iterator[tuple[int, str]]:
         """Yield each row with the paths or the titles of its documents (`PLACES`)."""
-        rows = self._contents.rows_of(self._contents.ids)
+        rows = self.place_rows
         for number, (file, part) in enumerate(self._contents.parts()):
             if name == "path":
                 values = {file.path, *(each.as_posix() for each in PurePosixPath(file.path).parents)}
@@ -369,6 +369,20 @@ class LocalStore(Store):
             found.append((passage, int(own.counts[row])))
         return found
 
+    def passages_by_place(self) -> list[Passage]:
+        """Return the passage at each place of the documents, in their order; its row is in `place_rows`."""
+        own = [passage for passage, _ in self.passages(range(len(self)))]
+        return [
+            replace(own[row], file=file.path, line=line)
+            for file, part in self._contents.parts()
+            for row, line in zip(self.place_rows[part].tolist(), self._contents.lines[part].tolist(), strict=True)
+        ]
+
+    @cached_property
+    def place_rows(self) -> Rows:
+        """The row at each place of the documents, `(P,)`."""
+        return self._contents.rows_of(self._contents.ids)
+
     @cached_property
     def _headings(self) -> Callable[[int], list[tuple[int, str, str]]]:
         """Reads headings and anchors of a file by its number, as from `pack_headings`, and caches some files."""
@@ -396,25 +410,40 @@ class LocalStore(Store):
         inside = self.rows_in(languages, where) if languages or where else None
         return self._pages.scores(ranking[0], inside, lambda rows: score_int8(searched, rows, vector))
 
+    def page_places(self) -> PagePlaces:
+        """Return where each row is among the pages, for a copy of the index."""
+        _, pages, names = self._named_pages
+        return PagePlaces.of(self._pages, pages, names)
+
     @cached_property
     def _pages(self) -> PageBook:
         """The pages of the documents, and which are translations of each other."""
-        rows = self._contents.rows_of(self._contents.ids)
+        rows = self.place_rows
         tags = np.array(self._tags)[self._row_languages[rows]] if len(rows) else np.zeros(0, str)
-        paged = [is_page(file.path) for file in self._contents.files]
+        starts, _, names = self._named_pages
+        return PageBook.of(rows, starts, tags, names)
+
+    @property
+    def _named_pages(self) -> tuple[Rows, list[tuple[str, int]], list[str]]:
+        """First place of each page, `(P,)`; the page, as `page_of` has it; name that it shares with translations."""
+        rows, own = self._contents.rows_of(self._contents.ids), self._contents
+        paged = [is_page(file.path) for file in own.files]
         grouped = {} if all(paged) else dict(self._field_values(GROUP))
-        names, starts = list[str](), list[int]()
-        for whole, (file, part) in zip(paged, self._contents.parts(), strict=True):
+        starts, pages, names = list[int](), list[tuple[str, int]](), list[str]()
+        for whole, (file, part) in zip(paged, own.parts(), strict=True):
             if whole:
                 heads = [part.start] if part.stop > part.start else []
+                pages += [(file.path, 0)] * len(heads)
                 names += [file.group or path_without_language(file.path)] * len(heads)
             else:
-                lines = self._contents.lines[part]
-                heads = (part.start + np.flatnonzero(np.diff(lines, prepend=-1))).tolist()
-                own = ((head, grouped.get(int(rows[head]))) for head in heads)
-                names += [f"{file.path}:{head}" if value is None else f"group {value}" for head, value in own]
+                heads = (part.start + np.flatnonzero(np.diff(own.lines[part], prepend=-1))).tolist()
+                lines = own.lines[heads].tolist()
+                pages += [(file.path, line) for line in lines]
+                values = [grouped.get(int(rows[head])) for head in heads]
+                both = zip(lines, values, strict=True)
+                names += [f"{file.path}:{line}" if value is None else f"group {value}" for line, value in both]
             starts += heads
-        return PageBook.of(rows, np.array(starts, np.int64), tags, names)
+        return np.array(starts, np.int64), pages, names
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""
@@ -483,7 +512,7 @@ class LocalStore(Store):
 
     @property
     def stored(self) -> Quantised:
-        """All rows' vectors as they are stored."""
+        """The stored vectors of all rows."""
         codes = np.empty((len(self), self.kind.dimension), np.int8)
         for number, rows in self._rows.items():
             there = rows >= 0

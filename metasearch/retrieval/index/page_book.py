@@ -1,14 +1,15 @@
-"""Which passages of an index belong to which page, and which pages are translations of each other."""
+"""Pages of an index: their passages, and their translations."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.retrieval.index.base import PageScores, Rows, Scores, number_groups
+from metasearch.retrieval.index.base import PageScores, Rows, Scores, group_keys, number_groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,12 @@ class PageBook:
         languages = known[counts.argmax(1)] if len(known) else np.zeros(0, np.str_)
         return cls(rows, starts, languages, number_groups(names, languages.tolist()))
 
+    def first_places(self) -> tuple[Rows, Rows]:
+        """Return for each row the page of its first place, and how many passages of the page are before it, `(R,)`."""
+        _, first = np.unique(self.rows, return_index=True)
+        pages = self._page_of_place[first]
+        return pages, first - self.starts[pages]
+
     def scores(self, found: Rows, inside: NDArray[np.bool_] | None, score: Callable[[Rows], Scores]) -> PageScores:
         """Return the passages of the pages of some rows and of their translations, with their scores.
 
@@ -49,13 +56,22 @@ class PageBook:
         lengths = self._sizes[pages]
         page = np.repeat(np.arange(len(pages)), lengths)
         places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - self.starts[pages], lengths)
-        rows = self.rows[places]
         if inside is not None:
-            kept = inside[rows]
-            rows, page = rows[kept], page[kept]
+            kept = inside[self.rows[places]]
+            places, page = places[kept], page[kept]
+        rows = self.rows[places]
         there, starts = np.unique(page, return_index=True)
         _, groups = np.unique(self.groups[pages[there]], return_inverse=True)
-        return PageScores(rows, score(rows), starts, self.languages[pages[there]].tolist(), groups)
+        tags, shared = self.languages[pages[there]].tolist(), self._first_page[rows] < pages[page]
+        return PageScores(rows, score(rows), starts, tags, groups, shared)
+
+    @cached_property
+    def _first_page(self) -> Rows:
+        """The first page of each row, `(R,)`."""
+        known, first = np.unique(self.rows, return_index=True)
+        found = np.zeros(known.max(initial=-1) + 1, np.int64)
+        found[known] = self._page_of_place[first]
+        return found
 
     @cached_property
     def _by_row(self) -> tuple[Rows, Rows]:
@@ -72,6 +88,60 @@ class PageBook:
     @cached_property
     def _page_of_place(self) -> Rows:
         return np.repeat(np.arange(len(self.starts)), self._sizes)
+
+
+class PagePlace(NamedTuple):
+    """Where a row is among the pages, as a copy of an index keeps it.
+
+    Attributes:
+        page: hash of the page.
+        group: hash of what the page has in common with its translations.
+        language: of most places of the page.
+        position: how many passages of the page are before it.
+    """
+
+    page: str
+    group: str
+    language: str
+    position: int
+
+
+@dataclass(frozen=True, eq=False)
+class PagePlaces:
+    """The places of R rows among P pages, each at its first place alone.
+
+    Hashes depend on file, line and group of a page, so that they stay when other documents come or go.
+
+    Attributes:
+        pages: number of the page of each row, `(R,)`.
+        positions: how many passages of the page are before each row, `(R,)`.
+        languages: of the pages, `(P,)`.
+        page_hashes, group_hashes: of the pages, `(P,)`.
+    """
+
+    pages: Rows
+    positions: Rows
+    languages: Sequence[str]
+    page_hashes: Sequence[str]
+    group_hashes: Sequence[str]
+
+    @classmethod
+    def of(cls, book: PageBook, pages: Sequence[tuple[str, int]], names: Sequence[str]) -> Self:
+        """Return the places in a book of pages (file and line); `names` as for `PageBook.of`."""
+        languages = book.languages.tolist()
+        keys = group_keys(names, languages, pages)
+        return cls(*book.first_places(), languages, [*map(_hash, pages)], [*map(_hash, keys)])
+
+    def __getitem__(self, row: int) -> PagePlace:
+        """Return the place of a row."""
+        page = int(self.pages[row])
+        own = self.page_hashes[page], self.group_hashes[page], self.languages[page]
+        return PagePlace(*own, int(self.positions[row]))
+
+
+def _hash(key: object) -> str:
+    """Return 64 bits of a hash in hexadecimal digits."""
+    return hashlib.sha256(repr(key).encode()).hexdigest()[:16]
 
 
 def _sorted(values: Rows) -> tuple[Rows, Rows]:

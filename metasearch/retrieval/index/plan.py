@@ -129,11 +129,11 @@ class SearchPlan:
         return self.projection.languages if self.projection and len(self.projection.directions) else ()
 
     def documents(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the vectors of passages `(n, D)` as they are searched."""
+        """Map the vectors of passages `(n, D)` from the encoder for a search."""
         return vectors if self.projection is None else self.projection(vectors).astype(np.float32)
 
     def queries(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the vectors of queries `(n, D)` as passages are searched with."""
+        """Map the vectors of queries `(n, D)` from the encoder for a search."""
         if self.projection is not None:
             vectors = self.projection(vectors, self._centre).astype(np.float32)
         return vectors if self.query_matrix is None else mapped(vectors, self.query_matrix)
@@ -155,7 +155,7 @@ class SearchPlan:
 
     @property
     def query_centre(self) -> Exact | None:
-        """What is subtracted from queries, `(D,)`; None where vectors are left alone."""
+        """The centre that is subtracted from queries, `(D,)`; None without a projection."""
         return self._centre if self._centre is not None or self.projection is None else self.projection.centre
 
     def without_queries(self) -> Self:
@@ -168,7 +168,7 @@ class SearchPlan:
 
 
 def _defaults(arrays: Arrays) -> RankingSettings:
-    """Return the defaults of an index: those of an earlier release are by page where nothing scores pages."""
+    """Return the default ranking; by page for an index without page scores."""
     return RANKED_BY_DEFAULT if "sharpness" in arrays else RANKED_BY_DEFAULT.model_copy(update={"by": "page"})
 
 

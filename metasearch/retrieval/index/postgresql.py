@@ -25,6 +25,7 @@ from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.retrieval.index.base import (
     CopyResult,
     Kind,
+    PageScores,
     Ranking,
     Rows,
     Store,
@@ -33,7 +34,7 @@ from metasearch.retrieval.index.base import (
     require_field,
     require_languages,
 )
-from metasearch.retrieval.index.copies import first_bits, require_expanded
+from metasearch.retrieval.index.copies import first_bits, page_table, require_expanded
 from metasearch.retrieval.index.local import PLACES, LocalStore
 from metasearch.retrieval.index.places import SITE
 from metasearch.retrieval.index.plan import SearchPlan
@@ -224,6 +225,35 @@ class PostgresStore(Store):
             sql = f'SELECT {columns} FROM "{self._table}" WHERE id = ANY(%s) AND {self._visible}'
             found = {row: (Passage(*own), places) for row, places, *own in connection.execute(sql, (wanted,))}
         return [found[row] for row in wanted]
+
+    def score_pages(
+        self,
+        vector: NDArray[np.float32],
+        ranking: Ranking,
+        languages: Collection[str] = (),
+        expanded: bool = False,
+        where: Sequence[Condition] = (),
+    ) -> PageScores:
+        """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
+
+        A passage at several places is in the page of its first one alone. In a copy of an earlier release each page is
+        its best passage.
+        """
+        if not self.state.get("pages"):
+            return super().score_pages(vector, ranking, languages, expanded, where)
+        if expanded:
+            self.expand()
+        inside, values, _ = self._inside(languages, where)
+        column = "expanded" if expanded else "dense"
+        sql = (
+            f"SELECT id, -({column}::vector <#> %(query)s::vector), page, page_group, page_language "
+            f'FROM "{self._table}" WHERE {inside} AND page_group IN '
+            f'(SELECT page_group FROM "{self._table}" WHERE id = ANY(%(rows)s) AND {self._visible}) '
+            "ORDER BY page, page_position"
+        )
+        asked = {**values, "query": str(vector.tolist()), "rows": ranking[0].tolist()}
+        with self._reading() as connection:
+            return page_table(connection.execute(sql, asked).fetchall())
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""

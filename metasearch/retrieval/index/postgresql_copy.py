@@ -3,7 +3,6 @@
 import json
 import logging
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -16,7 +15,14 @@ from safetensors.numpy import save
 from metasearch.data.documents.passage import Passage
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.retrieval.index.base import FREE, CopyResult, Kind, Rows, Words, fields_to_json
-from metasearch.retrieval.index.copies import digest, mean_length, numbers_of_keys, parts, word_weights
+from metasearch.retrieval.index.copies import (
+    digest,
+    mean_length,
+    numbers_of_keys,
+    parts,
+    vectors_mark,
+    word_weights,
+)
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import PLACES, LocalStore
 from metasearch.retrieval.index.places import SITE
@@ -31,34 +37,55 @@ _WORDS = 10**9
 _COLUMNS = """
     id bigint, since int, until int, digest bigint, language text, file text, line int, heading text, anchor text,
     places int, text text, fields json, filters jsonb, numbers jsonb, dense halfvec({dimension}),
-    expanded halfvec({dimension}), words sparsevec({words}), PRIMARY KEY (id, since)
+    expanded halfvec({dimension}), words sparsevec({words}), {pages}, PRIMARY KEY (id, since)
 """
+_PAGES = "page text", "page_group text", "page_language text", "page_position int"
+"""Columns that copies of earlier releases lack."""
 _INDEXES = (
     "(language)",
     "USING gin (filters jsonb_path_ops)",
     "USING hnsw (dense halfvec_ip_ops)",
     "USING hnsw (expanded halfvec_ip_ops)",
+    "(page_group)",
 )
-_COUNTS = "words", "counts"
 
 
 def copy_to_postgresql(
     server: Server, store: LocalStore, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
 ) -> CopyResult:
     """Make new or existing tables a copy of a local index; readers see it whole or not at all."""
+    with server.connection() as connection:  # readers wait for a new column until the transaction ends
+        _lock(connection, server)
+        if server.number(connection) is not None:
+            _add_pages(connection, server.address.table)
     with server.connection() as connection:
-        lock = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
-        if not connection.execute(lock, (f"metasearch {server.address.table}",)).fetchone()[0]:
-            raise RunFolderError(f"{server.address.shown}: another process updates it; try again when it is done")
+        _lock(connection, server)
         server.prepare(connection)
         return _Copying(connection, server, store, words, expanded).copy(on_sent)
 
 
+def _lock(connection: Any, server: Server) -> None:
+    """Keep other writers away until the transaction ends."""
+    lock = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+    if not connection.execute(lock, (f"metasearch {server.address.table}",)).fetchone()[0]:
+        raise RunFolderError(f"{server.address.shown}: another process updates it; try again when it is done")
+
+
 def create_tables(connection: Any, table: str, dimension: int) -> None:
     """Create the tables of an index."""
-    connection.execute(f'CREATE TABLE "{table}" ({_COLUMNS.format(dimension=dimension, words=_WORDS)})')
+    columns = _COLUMNS.format(dimension=dimension, words=_WORDS, pages=", ".join(_PAGES))
+    connection.execute(f'CREATE TABLE "{table}" ({columns})')
     connection.execute(f"CREATE TABLE {table}_state (number int PRIMARY KEY, state json, arrays bytea, words bytea)")
     connection.execute(f"COMMENT ON TABLE \"{table}\" IS '{FORMAT}'")
+
+
+def _add_pages(connection: Any, table: str) -> None:
+    """Add the columns of pages to a table of an earlier release."""
+    sql = "SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = ANY(%s)"
+    names = [column.split()[0] for column in _PAGES]
+    if connection.execute(sql, (table, names)).fetchone()[0] < len(_PAGES):
+        added = ", ".join(f"ADD COLUMN IF NOT EXISTS {column}" for column in _PAGES)
+        connection.execute(f'ALTER TABLE "{table}" {added}')
 
 
 class _Copying:
@@ -70,20 +97,20 @@ class _Copying:
         self.table, self.before = server.address.table, server.number(connection)
         self.counts = Counter[int]()
         self.state: dict[str, Any] = {}
+        self.known = b""
         if self.before is None:
             self._create(server.address.shown)
         else:
-            sql = f"SELECT state, words FROM {self.table}_state WHERE number = %s"
-            self.state, counted = connection.execute(sql, (self.before,)).fetchone()
+            sql = f"SELECT state, arrays, words FROM {self.table}_state WHERE number = %s"
+            self.state, self.known, counted = connection.execute(sql, (self.before,)).fetchone()
             self.counts = unpack_counts(counted)
         kind = Kind(**self.state["kind"])
         kind.require_encoder(server.address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
         kind.require_settings(server.address.shown, store.kind, FREE)  # on which `arrays` depend
         record = store.plan.record
         self.arrays = save(record) if record else b""
-        # The vectors of a row depend on its text and on these.
-        self.mark = zlib.crc32(self.arrays + (store.contents if expanded else "").encode())
-        self.of_files = _by_row(store)
+        self.mark = vectors_mark(store, expanded)
+        self.of_files, self.pages = _by_row(store), store.page_places()
         self.cleaned: list[int] = []
 
     def _create(self, shown: str) -> None:
@@ -108,12 +135,13 @@ class _Copying:
         state = {
             **self.state, "contents": store.contents, "expanded": self.expanded is not None, "fields": sorted(fields),
             "languages": store.languages, "written": list(store.state["languages"]), "unknown": store.unknown,
-            "ranking": store.ranking_facts, SITE: store.site,
+            "ranking": store.ranking_facts, SITE: store.site, "pages": True,
         }  # fmt: skip
-        if changed or gone or state != self.state:
+        if changed or gone or (state, self.arrays) != (self.state, self.known):
             self._end([*gone, *(there.keys() & set(numbers[changed].tolist()))], now)
             self._send(changed, numbers, now, on_sent)
-            for each in _INDEXES if self.before is None else ():  # faster at once than row by row
+            lacking = _INDEXES if self.before is None else _INDEXES[-1:] * ("pages" not in self.state)
+            for each in lacking:  # faster at once than row by row
                 self.connection.execute(f'CREATE INDEX ON "{self.table}" {each}')
             self.connection.execute(f"DELETE FROM {self.table}_state WHERE number < %s", (self.before,))
             values = now, json.dumps(state), self.arrays, _pack(self.counts)
@@ -141,7 +169,7 @@ class _Copying:
             passage.language, passage.file, passage.line, heading, anchor, places, text,
             fields_to_json(fields) or None, _filters(known, scalars), _filters(known, numbers_in),
         )  # fmt: skip
-        return digest(found, self.mark), *found
+        return digest((*found, *self.pages[row]), self.mark), *found
 
     def _end(self, gone: Sequence[int], now: int) -> None:
         """End rows with this update, and delete those that ended with the one before."""
@@ -164,6 +192,7 @@ class _Copying:
                         int(numbers[rows[i]]), now, None, *self._described(rows[i], *passages[i]),
                         dense_text(dense[i]), None if second is None else dense_text(second[i]),
                         sparse_text(dict(zip(distinct.tolist(), weights.tolist(), strict=True))),
+                        *self.pages[rows[i]],
                     ))  # fmt: skip
                 sent += len(rows)
                 on_sent(sent, len(changed))

@@ -9,7 +9,6 @@ import base64
 import logging
 import os
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -29,6 +28,7 @@ from metasearch.retrieval.index.base import (
     FREE,
     CopyResult,
     Kind,
+    PageScores,
     Ranking,
     Rows,
     Store,
@@ -42,12 +42,15 @@ from metasearch.retrieval.index.copies import (
     first_bits,
     mean_length,
     numbers_of_keys,
+    page_table,
     parts,
     require_expanded,
+    vectors_mark,
     word_weights,
 )
 from metasearch.retrieval.index.fields import numbers_in, scalars
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.page_book import PagePlace, PagePlaces
 from metasearch.retrieval.index.places import SITE
 from metasearch.retrieval.index.plan import SearchPlan
 
@@ -60,6 +63,9 @@ _ADDRESS = re.compile(r"(qdrants?)://([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?
 _LANGUAGES = 10_000
 _BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 _SCROLLED = 4096
+GROUP = "page_group"
+_PAGE = "page", GROUP, "page_language", "page_position"
+"""Keys of a `PagePlace` in a payload, which collections of earlier releases lack."""
 
 
 @dataclass(frozen=True)
@@ -130,9 +136,9 @@ class QdrantCollection:
                 return found
 
 
-def _payload(passage: Passage, places: int, mark: int) -> dict[str, Any]:
+def _payload(passage: Passage, places: int, page: PagePlace, mark: int) -> dict[str, Any]:
     """Return a passage as the payload of a point; `mark` tells whether its vectors are current."""
-    found = {**asdict(passage), "places": places}
+    found = {**asdict(passage), "places": places, **dict(zip(_PAGE, page, strict=True))}
     numbers = {name: numbers_in(value) for name, value in passage.fields.items()}
     found["numbers"] = {name: values for name, values in numbers.items() if values}
     return {**found, "digest": digest(found.values(), mark)}
@@ -265,6 +271,52 @@ class QdrantStore(Store):
             for row, passage in zip(wanted, passages, strict=True)
         ]
 
+    def score_pages(
+        self,
+        vector: NDArray[np.float32],
+        ranking: Ranking,
+        languages: Collection[str] = (),
+        expanded: bool = False,
+        where: Sequence[Condition] = (),
+    ) -> PageScores:
+        """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
+
+        Scores are exact, from float32 vectors. A passage at several places is in the page of its first one alone. In a
+        collection of an earlier release each page is its best passage.
+        """
+        groups = self._groups(ranking[0].tolist()) if self.state.get("pages") else None
+        if groups is None:
+            return super().score_pages(vector, ranking, languages, expanded, where)
+        if expanded:
+            self.expand()
+        models = self._collection.models
+        own = models.FieldCondition(key=GROUP, match=models.MatchAny(any=groups))
+        inside = models.Filter(must=[own, *self._inside(languages, where)])
+        count = self._collection.call("count", count_filter=inside, exact=True).count
+        if not count:
+            return page_table([])
+        params = models.SearchParams(exact=True, quantization=models.QuantizationSearchParams(ignore=True))
+        request = models.QueryRequest(
+            query=vector.tolist(), using=EXPANDED if expanded else DENSE, params=params, filter=inside, limit=count,
+            with_payload=[*_PAGE],
+        )  # fmt: skip
+        (answer,) = self._collection.call("query_batch_points", requests=[request])
+        found = []
+        for point in answer.points:
+            payload = point.payload
+            page, group, tag, position = (payload[key] for key in _PAGE)
+            found.append((page, position, point.id, point.score, group, normalise_tag(tag)))
+        return page_table([(row, score, page, group, tag) for page, _, row, score, group, tag in sorted(found)])
+
+    def _groups(self, rows: Sequence[int]) -> list[str] | None:
+        """Return the groups of the pages of points; None where an earlier release sent one of them."""
+        found = [
+            record.payload.get(GROUP)
+            for ids in parts(rows)
+            for record in self._collection.call("retrieve", ids=ids, with_payload=[GROUP])
+        ]
+        return None if None in found else sorted(set(found))
+
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the points with its text and fields: number → language and number of places."""
         require_languages(languages, self.languages)
@@ -284,11 +336,7 @@ class QdrantStore(Store):
     ) -> list[Ranking]:
         if top_k < 1:
             raise ConfigError(f"top_k {top_k}: expected 1 or more")
-        require_languages(languages, self.languages)
-        models, conditions = self._collection.models, [self._condition(each) for each in where]
-        if languages:
-            tags = models.MatchAny(any=sorted({each for tag in languages for each in self._spellings[tag]}))
-            conditions.append(models.FieldCondition(key="language", match=tags))
+        models, conditions = self._collection.models, self._inside(languages, where)
         inside = models.Filter(must=conditions) if conditions else None
         # int8 vectors find twice as many points as are wanted, and float32 vectors rank them.
         exact = models.SearchParams(quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0))
@@ -302,6 +350,15 @@ class QdrantStore(Store):
             rows = np.array([point.id for point in points], np.int64)
             found.append((rows, np.array([point.score for point in points], np.float32)))
         return found
+
+    def _inside(self, languages: Collection[str], where: Sequence[Condition]) -> list[Any]:
+        """Return the conditions on points in some languages that meet others."""
+        require_languages(languages, self.languages)
+        models, conditions = self._collection.models, [self._condition(each) for each in where]
+        if languages:
+            tags = models.MatchAny(any=sorted({each for tag in languages for each in self._spellings[tag]}))
+            conditions.append(models.FieldCondition(key="language", match=tags))
+        return conditions
 
     def _condition(self, condition: Condition) -> Any:
         """Return a condition as Qdrant takes it, with the meaning that it has in a local index (`Column`)."""
@@ -346,19 +403,20 @@ def copy_to_qdrant(
     kind.require_settings(address.shown, store.kind, FREE)  # on which `arrays` depend
     record = store.plan.record
     arrays = base64.b64encode(save(record)).decode() if record else ""
-    # The vectors of a point depend on its text and on these.
-    mark = zlib.crc32(f"{arrays}|{store.contents if expanded else ''}".encode())
+    mark, pages = vectors_mark(store, expanded), store.page_places()
     there, length = collection.digests(), float(before["length"])
+    if not before.get("pages"):
+        _index_payload(collection, GROUP)
     changed: list[int] = []
     fields: dict[str, None] = {}
     for rows in parts(range(len(store))):
         for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
             fields.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
-            if there.get(int(numbers[row])) != _payload(passage, places, mark)["digest"]:
+            if there.get(int(numbers[row])) != _payload(passage, places, pages[row], mark)["digest"]:
                 changed.append(row)
     sent = 0
     for rows in parts(changed):
-        points = _points(store, rows, numbers[rows].tolist(), mark, words, length, expanded, collection.models)
+        points = _points(store, rows, numbers[rows].tolist(), pages, mark, words, length, expanded, collection.models)
         collection.call("upsert", points=points, wait=True)
         sent += len(points)
         on_sent(sent, len(changed))
@@ -366,7 +424,7 @@ def copy_to_qdrant(
     for ids in parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
     state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
-    state |= {"unknown": store.unknown, "ranking": store.ranking_facts, SITE: store.site}
+    state |= {"unknown": store.unknown, "ranking": store.ranking_facts, SITE: store.site, "pages": True}
     collection.call("update_collection", metadata=state)
     return CopyResult(len(store), sent, len(gone))
 
@@ -394,16 +452,21 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
     log.warning(
         "%s: Qdrant rounds its vectors to int8 and searches approximately: hits may differ from a folder", shown
     )
-    keyword = models.PayloadSchemaType.KEYWORD
-    collection.call("create_payload_index", field_name="language", field_schema=keyword, wait=True)
+    _index_payload(collection, "language")
     if not collection.call("get_collection").config.metadata:
         raise RunFolderError(f"{shown}: the server keeps no metadata; it must be Qdrant 1.16 or newer")
     return state
 
 
+def _index_payload(collection: QdrantCollection, name: str) -> None:
+    """Make an index of the texts under a key of payloads, if there is none."""
+    keyword = collection.models.PayloadSchemaType.KEYWORD
+    collection.call("create_payload_index", field_name=name, field_schema=keyword, wait=True)
+
+
 def _points(
-    store: LocalStore, rows: Sequence[int], numbers: Sequence[int], mark: int, words: Words, length: float,
-    expanded: bool, models: Any,
+    store: LocalStore, rows: Sequence[int], numbers: Sequence[int], pages: PagePlaces, mark: int, words: Words,
+    length: float, expanded: bool, models: Any,
 ) -> list[Any]:  # fmt: skip
     passages = store.passages(rows)
     dense = store.quantised.take(rows)
@@ -413,7 +476,8 @@ def _points(
         vector: dict[str, Any] = {DENSE: dense[i].tolist(), WORDS: _bm25(cut, length, models)}
         if second is not None:
             vector[EXPANDED] = second[i].tolist()
-        points.append(models.PointStruct(id=numbers[i], vector=vector, payload=_payload(*passages[i], mark)))
+        payload = _payload(*passages[i], pages[rows[i]], mark)
+        points.append(models.PointStruct(id=numbers[i], vector=vector, payload=payload))
     return points
 
 

@@ -144,7 +144,7 @@ def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: Se
 
 
 def own_passages(pages: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
-    """Return the passages of each translation, `(n, D)`, that no other one has; pages without any are left out.
+    """Return the passages of each translation, `(n, D)`, that no other one has, without pages that have none.
 
     A text that was not translated has the same vector in all of them.
     """

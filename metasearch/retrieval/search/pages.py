@@ -55,10 +55,14 @@ class RankedPages:
         self.tags, self.groups = np.array(table.languages), table.groups
         gained = table.scores + _word_scores(table, words, sharpness)
         self._page = np.repeat(np.arange(len(table.starts)), np.diff(table.starts, append=len(table.rows)))
-        # Best first within a page; of equal scores the first passage.
-        self._order = np.lexsort((-gained, self._page))
+        # Best first within a page, after what other pages have, too; of equal scores the first passage.
+        shared = np.zeros(len(gained), np.bool_) if table.shared is None else table.shared
+        self._order = np.lexsort((-gained, shared, self._page))
         self._gained = gained
-        scores = page_scores(gained[None], table.starts, sharpness)[0] if len(table.rows) else np.zeros(0)
+        window = sharpness if table.whole else None
+        # The best passage was one of a page's own in earlier releases.
+        counted = np.where(shared, gained.min(initial=0), gained) if window is None else gained
+        scores = page_scores(counted[None], table.starts, window)[0] if len(table.rows) else np.zeros(0)
         self.best = {tag: float(scores[self.tags == tag].max()) for tag in np.unique(self.tags).tolist()}
         """Best score of a page in each language, before scores are balanced."""
         self.scores = scores - SHARE * np.array([self.best[tag] for tag in table.languages]) if balance else scores
@@ -111,8 +115,9 @@ class RankedPages:
         others = others[others != page]
         others = others[np.argsort(-self.scores[others], kind="stable")]
         own = self._order[self._page[self._order] == page]
-        further = ((int(rows[i]), total - float(self._gained[own[0]] - self._gained[i])) for i in own[1:].tolist())
-        return PageHit(int(rows[own[0]]), total, tuple(rows[self._best(others)].tolist()), tuple(further))
+        below = np.maximum(self._gained[own[0]] - self._gained[own], 0).tolist()
+        further = tuple((row, total - gap) for row, gap in zip(rows[own].tolist(), below, strict=True))[1:]
+        return PageHit(int(rows[own[0]]), total, tuple(rows[self._best(others)].tolist()), further)
 
 
 def _word_scores(table: PageScores, words: Mapping[int, float], sharpness: float | None) -> NDArray[np.float64]:

@@ -256,7 +256,7 @@ class Searcher:
 
     @cached_property
     def _detect(self) -> Callable[[str], str]:
-        """Tells the language of a query, among those of the index."""
+        """Tells which language of the index a query has."""
         tags = sorted({primary_language(tag) for tag in self.languages} & detectable())
         return detector(tags) if len(tags) > 1 else lambda _: tags[0] if tags else UNKNOWN
 

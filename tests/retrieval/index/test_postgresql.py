@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 
 from helpers.commands import metasearch
-from helpers.indexes import made, queries, write_index
+from helpers.indexes import Given, kind, made, queries, write_index
 from metasearch.config.index import parse_conditions, without_password
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
 from metasearch.retrieval.index.base import SearchError
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.plan import SearchPlan
 from metasearch.retrieval.index.postgresql import PostgresStore
 from metasearch.retrieval.index.postgresql_server import Server
 from metasearch.retrieval.index.stores import open_store
+from metasearch.retrieval.index.writer import writing
+from metasearch.retrieval.search.searcher import Searcher
 
 
 def words(texts):
@@ -45,14 +48,58 @@ def texts_of(store, top_k=100, **how):
 def test_an_update_sends_what_changed_and_a_copy_that_is_equal_nothing(postgres, tmp_path):
     content = made(40)
     assert copied(postgres, tmp_path / "a", content) == (40, 0)
-    # The first ten leave, so that the other passages of their file come first in another line.
-    assert copied(postgres, tmp_path / "b", content.part(range(10, 40))) == (0, 10)
+    # The first ten of a page leave, so that its other twenty have other places in it.
+    assert copied(postgres, tmp_path / "b", content.part(range(10, 40))) == (20, 10)
     opened = PostgresStore.open(postgres.address("help"))
     assert copied(postgres, tmp_path / "c", content.part(range(10, 40))) == (0, 0)
     assert not opened.changed()
-    assert copied(postgres, tmp_path / "d", content) == (10, 0)
+    assert copied(postgres, tmp_path / "d", content) == (30, 0)
     assert opened.changed()
     assert texts_of(opened.reopen()) == sorted(passage.text for passage in content.passages)
+
+
+def test_how_queries_are_searched_is_sent_without_passages(postgres, tmp_path):
+    assert copied(postgres, tmp_path / "a", made(6)) == (6, 0)
+    store = PostgresStore.open(postgres.address("help"))
+    with writing(tmp_path / "a", kind()) as writer:
+        writer.write_plan(SearchPlan(sharpness=3.0))
+    local = LocalStore.open(tmp_path / "a")
+    result = PostgresStore.copy(local, postgres.address("help"), words, False, lambda done, total: None)
+    assert (result.sent, result.deleted) == (0, 0)
+    assert store.changed()
+    assert (store.plan.sharpness, store.reopen().plan.sharpness) == (None, 3.0)
+
+
+def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_its_update(postgres, tmp_path):
+    content = made(60)  # two pages of thirty
+    copied(postgres, tmp_path / "a", content)
+    with postgres.connect() as connection:
+        dropped = ", ".join(f"DROP COLUMN page{end}" for end in ("", "_group", "_language", "_position"))
+        connection.execute(f"ALTER TABLE help {dropped}")
+        connection.execute("UPDATE help SET digest = digest # 1")
+        connection.execute("UPDATE help_state SET state = (state::jsonb - 'pages')::json")
+    store, query = PostgresStore.open(postgres.address("help")), queries(1)
+    ((rows, scores),) = store.search(query, 10)
+
+    def pages(store):
+        table = store.score_pages(query[0], (rows[0], scores[0]))
+        return table.whole, sorted(np.diff(table.starts, append=len(table.rows)).tolist())
+
+    whole, sizes = pages(store)
+    assert (whole, sum(sizes)) == (False, 10)
+    (hits,) = Searcher(store, Given(query)).search(["0"], top_k=60)
+    assert len(hits) == 60
+    assert hits[0].passage == store.passages(rows[0][:1])[0][0]
+    # Others read on during the update, which adds columns first.
+    waits, seen = PostgresStore.open(f"{postgres.address('help')}?options=-clock_timeout%3D2000"), []
+    assert copied(postgres, tmp_path / "b", content, lambda done, total: seen.append(len(texts_of(waits)))) == (60, 0)
+    assert seen == [60]
+    assert pages(store) == (whole, sizes)  # until it is opened again
+    assert pages(store.reopen()) == (True, [30, 30])
+    assert copied(postgres, tmp_path / "c", content) == (0, 0)
+    with postgres.connect() as connection:
+        found = connection.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'help'").fetchall()
+    assert sum("(page_group)" in definition for (definition,) in found) == 1
 
 
 def test_a_reader_keeps_its_state_for_one_update_and_is_then_told_to_open_the_index_again(postgres, tmp_path):

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
-from helpers.indexes import made, queries, write_index
+from helpers.indexes import Given, kind, made, queries, write_index
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.retrieval.index.copies import numbers_of_keys
 from metasearch.retrieval.index.local import LocalStore
+from metasearch.retrieval.index.plan import SearchPlan
 from metasearch.retrieval.index.qdrant import Address, QdrantStore
 from metasearch.retrieval.index.stores import database, is_address, open_store
+from metasearch.retrieval.index.writer import writing
+from metasearch.retrieval.search.searcher import Searcher
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
 
@@ -84,13 +87,49 @@ def test_a_second_copy_sends_what_changed_and_deletes_what_is_gone(tmp_path, cli
     copied(client, tmp_path / "first", content)
     opened = QdrantStore(ADDRESS, client)
     assert not opened.changed()
-    # Ten passages leave, so that the others of their file keep their lines; two of them come as new ones elsewhere.
+    # The first ten of a page leave, so that its other twenty have other places in it.
     _, result = copied(client, tmp_path / "second", content.part(list(range(10, 40))))
-    assert (result.passages, result.sent, result.deleted) == (30, 0, 10)
+    assert (result.passages, result.sent, result.deleted) == (30, 20, 10)
     assert opened.changed()
     assert len(opened.reopen()) == 30
     _, result = copied(client, tmp_path / "third", content)
-    assert (result.sent, result.deleted) == (10, 0)
+    assert (result.sent, result.deleted) == (30, 0)
+
+
+def test_how_queries_are_searched_is_sent_without_passages(tmp_path, client):
+    copied(client, tmp_path / "index", made(6))
+    remote = QdrantStore(ADDRESS, client)
+    with writing(tmp_path / "index", kind()) as writer:
+        writer.write_plan(SearchPlan(sharpness=3.0))
+    result = copy_to_qdrant(LocalStore.open(tmp_path / "index"), ADDRESS, words, client=client)
+    assert (result.sent, result.deleted) == (0, 0)
+    assert remote.changed()
+    assert (remote.plan.sharpness, remote.reopen().plan.sharpness) == (None, 3.0)
+
+
+@pytest.mark.parametrize("state", [False, True])
+def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_its_update(tmp_path, client, state):
+    """With `state`, an earlier release has sent some of the points of a newer copy again."""
+    content = made(60)  # two pages of thirty
+    copied(client, tmp_path / "first", content)
+    digests = {record.id: record.payload["digest"] for record in client.scroll("help", limit=99)[0]}
+    some = list(digests)[: 30 if state else 60]
+    client.delete_payload("help", ["page", "page_group", "page_language", "page_position"], points=some)
+    for number in some:
+        client.set_payload("help", {"digest": digests[number] ^ 1}, points=[number])
+    client.update_collection("help", metadata={"pages": state})
+    remote, query = QdrantStore(ADDRESS, client), queries(1)
+    ((rows, scores),) = remote.search(query, 60)
+
+    def pages(store, count):
+        table = store.score_pages(query[0], (rows[0][:count], scores[0][:count]))
+        return table.whole, sum(np.diff(table.starts, append=len(table.rows)).tolist())
+
+    assert pages(remote, 60) == (False, 60)
+    (hits,) = Searcher(remote, Given(query)).search(["0"], top_k=60)
+    assert [hits[0].passage, len(hits)] == [remote.passages(rows[0][:1])[0][0], 60]
+    assert copied(client, tmp_path / "second", content)[1].sent == len(some)
+    assert pages(remote.reopen(), 60) == (True, 60)
 
 
 def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, monkeypatch):

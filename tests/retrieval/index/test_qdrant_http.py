@@ -64,8 +64,13 @@ class Answers(BaseHTTPRequestHandler):
             return {"points": [], "next_page_offset": None}
         if path.endswith("/facet"):
             return {"hits": [{"value": "de", "count": 2}, {"value": "el", "count": 1}]}
+        payload = {"page": "p", "page_group": "g", "page_language": "de", "page_position": 0}
         if path.endswith("/query/batch"):
-            return [{"points": [{"id": 7, "version": 1, "score": 0.5}]} for _ in body["searches"]]
+            return [{"points": [{"id": 7, "version": 1, "score": 0.5, "payload": payload}]} for _ in body["searches"]]
+        if path.endswith("/count"):
+            return {"count": 1}
+        if (method, path) == ("POST", "/collections/help/points"):
+            return [{"id": 7, "payload": payload}]
         return {"operation_id": 1, "status": "completed"}
 
 
@@ -100,22 +105,35 @@ def test_the_calls_of_a_copy_and_of_a_search(server, address, index):
     assert made_with["vectors"]["dense"] == {"size": 24, "distance": "Dot", "on_disk": True}
     assert made_with["sparse_vectors"] == {"words": {"modifier": "idf"}}
     assert made_with["metadata"]["contents"] == ""
-    assert said["PUT", "/collections/help/index"] == {"field_name": "language", "field_schema": "keyword"}
+    indexed = [body for method, path, body, _ in server.heard if path.startswith("/collections/help/index")]
+    assert indexed == [{"field_name": name, "field_schema": "keyword"} for name in ("language", "page_group")]
     first = said["PUT", "/collections/help/points"]["points"][0]
     assert (
         first["payload"].items() >= {"text": "passage 0.0", "language": "de", "file": "docs/0.txt", "line": 1}.items()
     )
+    assert first["payload"]["page_position"] == 0
     # Two of three words are the same one: f / (f + k1) for texts of mean length.
     assert first["vector"]["words"] == {"indices": [3, 5], "values": [1 / 2.5, 2 / 3.5]}
     assert said["PATCH", "/collections/help"]["metadata"]["contents"] == index.contents
     assert {key for *_, key in server.heard} == {"secret"}
 
-    ((rows, scores),) = QdrantStore(address).search(queries()[:1], top_k=4, groups=[["el", "de"]])
+    store = QdrantStore(address)
+    ((rows, scores),) = store.search(queries()[:1], top_k=4, groups=[["el", "de"]])
     assert (rows.tolist(), scores.tolist()) == ([[7]], [[0.5]])
     # The client asks for the version of the server meanwhile, in a thread of its own.
     ((asked,),) = (body["searches"] for *_, body, _ in server.heard if body and "searches" in body)
     assert (asked["using"], asked["limit"]) == ("dense", 4)
-    assert asked["filter"] == {"must": [{"key": "language", "match": {"any": ["de", "el"]}}]}
+    inside = {"key": "language", "match": {"any": ["de", "el"]}}
+    assert asked["filter"] == {"must": [inside]}
+
+    server.heard.clear()
+    table = store.score_pages(queries()[0], (rows[0], scores[0]), ["el", "de"])
+    assert (table.rows.tolist(), table.scores.tolist(), table.starts.tolist()) == ([7], [0.5], [0])
+    (counted,) = (body for _, path, body, _ in server.heard if path.startswith("/collections/help/points/count"))
+    assert counted == {"filter": {"must": [{"key": "page_group", "match": {"any": ["g"]}}, inside]}, "exact": True}
+    ((asked,),) = (body["searches"] for *_, body, _ in server.heard if body and "searches" in body)
+    assert (asked["filter"], asked["limit"]) == (counted["filter"], 1)
+    assert asked["params"] == {"exact": True, "quantization": {"ignore": True}}
 
 
 @pytest.mark.parametrize(("status", "hint"), [(401, f"; the key is read from {KEY_VARIABLE}"), (500, "")])
