@@ -268,9 +268,10 @@ class Searcher:
         while True:
             pages = ranked.hits(count)
             found = [(page.row, page.score) for page in pages]
-            more = sorted((each for page in pages for each in page.further), key=lambda each: -each[1])
-            seen = {row for row, _ in found}.union(*(page.translations for page in pages))
-            found += [(row, score) for row, score in more if row not in seen] * (len(pages) < depth)
+            if len(pages) < depth:
+                seen = {row for row, _ in found}.union(*(page.translations for page in pages))
+                found += [each for page in pages for each in page.further if each[0] not in seen]
+                found.sort(key=lambda each: -each[1])
             hits = self._hits(found, inside, {page.row: page.translations for page in pages})
             if len(hits) >= depth or len(ranked) <= count:
                 return hits[:depth]
