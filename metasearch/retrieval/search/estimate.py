@@ -94,6 +94,8 @@ def _with_projection(
     enough = enough if several else sorted(counts)
     if not several and wanted and not had:
         raise DataError(f"--neutral {_too_few(counts)}")
+    if len(counts) > 1 and not several and not had and not neutral:
+        log.info("no language-neutral projection: it %s", _too_few(counts))
     if not several and (had or sum(counts[tag] for tag in enough) < LEAST_PAGES):
         return before
     same = before.projection is not None and several == bool(had)

@@ -270,8 +270,8 @@ class Searcher:
             found = [(page.row, page.score) for page in pages]
             if len(pages) < depth:
                 seen = {row for row, _ in found}.union(*(page.translations for page in pages))
-                found += [each for page in pages for each in page.further if each[0] not in seen]
-                found.sort(key=lambda each: -each[1])
+                more = (each for page in pages for each in page.further if each[0] not in seen)
+                found += sorted(more, key=lambda each: -each[1])
             hits = self._hits(found, inside, {page.row: page.translations for page in pages})
             if len(hits) >= depth or len(ranked) <= count:
                 return hits[:depth]

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from metasearch.retrieval.index.projection import of_arrays
 
 from helpers.commands import metasearch
 from helpers.serving import running
@@ -63,7 +62,9 @@ def index(docs, encoder, name="index", neutral=None, callback=None):
 
 def said(caplog):
     """Return what was told about the projection since the last call."""
-    lines = [record.message for record in caplog.records if "neutral" in record.message]
+    lines = [
+        record.message for record in caplog.records if "projection" in record.message or "centred" in record.message
+    ]
     caplog.clear()
     return lines
 
@@ -73,39 +74,43 @@ def contents(docs, name="index"):
     store = LocalStore.open(docs / name)
     vectors = store.quantised.take(slice(None))
     texts = [passage.text for passage, _ in store.passages(range(len(store)))]
-    arrays = {key: value.tolist() for key, value in store.arrays.items()}
+    arrays = {key: value.tolist() for key, value in store.plan.record.items()}
     return arrays, {text: vector.tolist() for text, vector in zip(texts, vectors, strict=True)}
 
 
 def test_scores_are_those_of_the_map_of_its_own_passages_on_both_sides(docs, encoder, caplog):
+    """A row is a page without translations, whose score counts twice; queries have a centre of their own."""
     done = index(docs, encoder)
     assert done.neutral == ("de", "en")
-    assert said(caplog) == ["language-neutral projection estimated from de 25, en 25"]
+    assert said(caplog) == ["language bias is removed: a projection was estimated from de 25, en 25"]
     # Stored in eight bits, then projected.
     stored = {language: to_int8(encoder.encode(texts, "candidate")) for language, texts in TEXTS.items()}
     vectors = {language: rounded.take(slice(None)) for language, rounded in stored.items()}
     neutral = estimate(vectors)
-    (query,) = neutral(encoder.encode(["house number 7"], "question"))
+    store = LocalStore.open(docs / "index")
+    (query,) = neutral(encoder.encode(["house number 7"], "question"), store.plan.query_centre)
     expected = {
-        text: query @ vector
+        text: 2 * query @ vector
         for tag, texts in TEXTS.items()
         for text, vector in zip(texts, neutral(vectors[tag]), strict=True)
     }
-    hits = Searcher(LocalStore.open(docs / "index"), encoder).search(["house number 7"], top_k=50)[0]
+    hits = Searcher(store, encoder).search(["house number 7"], top_k=50)[0]
     assert len(hits) == 50
-    assert max(abs(hit.score - expected[hit.passage.text]) for hit in hits) < 0.02
+    assert max(abs(hit.score - expected[hit.passage.text]) for hit in hits) < 0.04
 
 
 @pytest.mark.parametrize(
     ("counts", "lines"),
     [
-        ({"de": 25, "en": 5}, ["language-neutral projection estimated from de 25, en 5"]),
-        ({"de": 25, "en": 5, "fr": 3}, ["language-neutral projection estimated from de 25, en 5, without fr 3"]),
+        ({"de": 25, "en": 5}, ["language bias is removed: a projection was estimated from de 25, en 5"]),
+        ({"de": 25, "en": 5, "fr": 3},
+         ["language bias is removed: a projection was estimated from de 25, en 5, without fr 3"]),
         ({"de": 25, "en": 4}, ["no language-neutral projection: it needs 5 passages in each of two languages or "
-         "more; there are de 25, en 4"]),
+         "more; there are de 25, en 4", "vectors are centred: their mean was estimated from de 25, en 4"]),
         ({"de": 25, "en": 0, "und": 25}, ["no language-neutral projection: it needs 5 passages in each of two "
-         "languages or more; there are de 25, und 25 (und: unknown; set it with --language or --detect)"]),
-        ({"de": 25, "en": 0}, []),
+         "languages or more; there are de 25, und 25 (und: unknown; set it with --language or --detect)",
+         "vectors are centred: their mean was estimated from de 25, und 25"]),
+        ({"de": 25, "en": 0}, ["vectors are centred: their mean was estimated from de 25"]),
     ],
 )  # fmt: skip
 def test_by_default_it_is_made_of_two_languages_with_five_passages_and_one_line_says_so(
@@ -113,7 +118,7 @@ def test_by_default_it_is_made_of_two_languages_with_five_passages_and_one_line_
 ):
     write(**counts)
     done = index(docs, encoder)
-    assert done.neutral == (("de", "en") if "estimated" in "".join(lines) else ())
+    assert done.neutral == (("de", "en") if "removed" in "".join(lines) else ())
     assert said(caplog) == lines
     index(docs, encoder)  # without a change
     assert "estimated" not in "".join(said(caplog))
@@ -125,7 +130,7 @@ def test_turned_off_its_vectors_are_those_of_the_encoder_and_turned_on_again_non
     assert index(docs, encoder, neutral=False).encoded == 0
     arrays, vectors = contents(docs)
     expected = to_int8(encoder.encode(TEXTS["de"], "candidate")).take(slice(None))
-    assert arrays == {}
+    assert arrays.keys() == {"sharpness", "sampled"}
     np.testing.assert_allclose([vectors[text] for text in TEXTS["de"]], expected, atol=1e-2)
     assert index(docs, encoder, neutral=True).encoded == 0
     assert contents(docs) == by_default
@@ -140,8 +145,8 @@ def test_asked_for_it_is_an_error_where_it_cannot_be_made_before_anything_is_enc
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"fr": 20}, "estimated again (fr is new) from de 25, en 25, fr 20; no passage is encoded again"),
-        ({"en": 50}, "estimated again (en 25 → 50) from de 25, en 50; no passage is encoded again"),
+        ({"fr": 20}, "estimated again (fr is new) from de 25, en 25, fr 20; all vectors are kept"),
+        ({"en": 50}, "estimated again (en 25 → 50) from de 25, en 50; all vectors are kept"),
     ],
 )
 def test_a_new_language_or_twice_the_passages_give_the_index_that_would_be_made_anew(
@@ -151,7 +156,7 @@ def test_a_new_language_or_twice_the_passages_give_the_index_that_would_be_made_
     said(caplog)
     write(**change)
     assert index(docs, encoder).encoded == sum(change.values()) - 25 * ("en" in change)
-    assert said(caplog) == [f"language-neutral projection {line}"]
+    assert said(caplog) == [f"language bias is removed: a projection was {line}"]
     index(docs, encoder, "anew")
     (arrays, vectors), (anew, others) = contents(docs), contents(docs, "anew")
     # Which texts are encoded together changes the last bits of their vectors.
@@ -196,7 +201,7 @@ def test_an_encoder_with_a_projection_gets_no_second_one(docs, encoder, caplog):
     own = tiny.build()
     append(own, estimate({language: encoder.encode(texts, "candidate") for language, texts in TEXTS.items()}))
     assert index(docs, own).neutral == ()
-    assert said(caplog) == []
+    assert said(caplog) == ["vectors are centred: their mean was estimated from de 25, en 25"]
     with pytest.raises(EncoderError, match="already has a language-neutral projection"):
         index(docs, own, "asked", neutral=True)
 
@@ -211,9 +216,9 @@ def test_the_command_makes_it_by_default_and_leaves_it_out_if_told(docs):
 def test_a_server_of_it_projects_embeddings_but_those_of_texts_that_are_compared_with_each_other(docs, encoder):
     index(docs, encoder)
     searcher = Searcher(LocalStore.open(docs / "index"), encoder)
-    neutral = of_arrays(searcher.store.arrays)
+    neutral, centre = searcher.store.plan.projection, searcher.store.plan.query_centre
     expected = {
-        "query": neutral(encoder.encode(["house number 7"], "question")),
+        "query": neutral(encoder.encode(["house number 7"], "question"), centre),
         "document": neutral(encoder.encode(["house number 7"], "candidate")),
         "passage": neutral(encoder.encode(["house number 7"], "candidate")),
         "text": encoder.encode(["house number 7"], "text"),
@@ -239,7 +244,7 @@ def test_an_index_of_an_earlier_version_opens_as_before_and_keeps_its_projection
     with writing(docs / "index", kind) as earlier:
         passages = [passage for passage, _ in store.passages(rows)]
         earlier.upsert(store.quantised.take(rows), passages, store.row_keys())
-        earlier.finish(files, store.arrays)
+        earlier.finish(files, store.plan)
     assert contents(docs) == contents(docs, "anew")
     write(fr=25)
     assert index(docs, encoder, neutral=True).encoded == 25
@@ -247,7 +252,7 @@ def test_an_index_of_an_earlier_version_opens_as_before_and_keeps_its_projection
     arrays, vectors = contents(docs)
     assert arrays == contents(docs, "anew")[0]
     text = SENTENCES["fr"].format(7)
-    (expected,) = of_arrays(store.arrays)(encoder.encode([text], "candidate"))
+    (expected,) = store.plan.projection(encoder.encode([text], "candidate"))
     np.testing.assert_allclose(vectors[text], expected, atol=0.01)
 
 
