@@ -130,6 +130,7 @@ def search(searcher: Searcher, asked: Asked, by: str | None = None) -> list[Foun
     found = []
     for hits in searcher.search(asked.texts, top_k=DEEP, by=by):
         shown = [place[searcher.path_of(hit.passage).resolve()] for hit in hits]
-        listed = [place[searcher.path_of(each).resolve()] for hit in hits for each in (hit.passage, *hit.translations)]
+        versions = (each for hit in hits for each in (hit.passage, *(other.passage for other in hit.translations)))
+        listed = [place[searcher.path_of(each).resolve()] for each in versions]
         found.append(Found(list(dict.fromkeys(shown)), list(dict.fromkeys(listed))))
     return found

@@ -11,9 +11,9 @@ scale of scores: t = 1.5 / σ, where σ is the standard deviation of a query's s
 A page and its translations have the same content, so each is evidence for the others. With the scores B of pages,
 which are balanced between languages where searches balance them, a group of translations G has the score
 
-    B(shown page of G) + mean over pages p in G of B(p)
+    ½ B(page of G in the query's language, or the best) + ½ mean over pages p in G of B(p)
 
-and a page p of it B(p) + mean over G. A page without translations is a group of its own.
+and a page p of it ½ B(p) + ½ mean over G. A page without translations is a group of its own.
 
 Notation used for array shapes: Q queries, N passages in the order of their pages, P pages, G groups.
 """

@@ -273,7 +273,7 @@ def search(
         if balanced:
             balance(scores, np.split(by_language, starts[1:]))
         if sharpness is not None and groups is not None:
-            scores += group_means(scores, groups)
+            scores = (scores + group_means(scores, groups)) / 2
         for number, row in enumerate(scores, start):
             if rescore is not None:
                 rescore(row, number)

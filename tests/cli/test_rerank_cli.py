@@ -23,7 +23,7 @@ def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     for tag, texts in TEXTS.items():
         for number, text in enumerate(texts):
-            (folder / f"{number}.{tag}.txt").write_text(text, encoding="utf-8")
+            (folder / f"{tag}{number}.{tag}.txt").write_text(text, encoding="utf-8")
     index_documents([folder], folder / "index", "mini", {"titles": False})
     return folder / "index"
 

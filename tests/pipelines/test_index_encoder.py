@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from metasearch.encoders.translations import LEAST
 from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
+from metasearch.encoders.maps import LEAST_PAGES
 from metasearch.errors import EncoderError
 from metasearch.pipelines.index_encoder import is_index, load_index_encoder
 from metasearch.retrieval.index.adapters import add_adapter
@@ -21,7 +21,7 @@ def index(tmp_path_factory):
     """A neutral index with a prompt for queries and an adapter in use; its encoder is untrained."""
     folder = tmp_path_factory.mktemp("pages")
     for language, words in (("de", "Der Schlüssel liegt unter Matte"), ("en", "The key is under mat")):
-        for number in range(LEAST):
+        for number in range(LEAST_PAGES):
             path = folder / "help" / language / f"{number}.md"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{words} {number}.\n", encoding="utf-8")

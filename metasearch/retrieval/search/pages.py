@@ -66,8 +66,8 @@ class RankedPages:
         self.best = {tag: float(scores[self.tags == tag].max()) for tag in np.unique(self.tags).tolist()}
         """Best score of a page in each language, before scores are balanced."""
         self.scores = scores - SHARE * np.array([self.best[tag] for tag in table.languages]) if balance else scores
-        evidence = group_means(self.scores[None], self.groups)[0] if sharpness is not None else 0.0
-        self.totals = self.scores + evidence
+        evidence = group_means(self.scores[None], self.groups)[0] if sharpness is not None else self.scores
+        self.totals = (self.scores + evidence) / 2
         scored = shown = np.arange(len(scores))
         if grouped:
             scored = self._version([tag in own for tag in table.languages])

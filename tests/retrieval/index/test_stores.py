@@ -304,7 +304,7 @@ def test_a_searcher_finds_the_same_pages_and_groups(site, site_copy, by, more):
 
 
 def test_a_store_without_pages_ranks_them_by_their_best_passages(site, tmp_path):
-    """The score of a page alone in its group is twice that of its best passage: the page and the mean of its group."""
+    """The score of a page alone in its group is the score of its best passage: half the page, half the mean."""
     with pytest.MonkeyPatch.context() as patch:
         plug_in, address = memory(tmp_path, patch, None, "site")
     plug_in.copy(site, address, words, False, lambda done, total: None)
@@ -316,7 +316,7 @@ def test_a_store_without_pages_ranks_them_by_their_best_passages(site, tmp_path)
     (hits,) = Searcher(store, Given(query)).search(["0"], top_k=len(best), by="page")
     assert {page_of(hit.passage) for hit in hits} == best.keys()
     alone = [hit for hit in hits if hit.passage.file in ("site/mixed.md", "site/rooms.de.md", "site/rooms-de.md")]
-    assert [hit.score for hit in alone] == pytest.approx([2 * best[page_of(hit.passage)] for hit in alone], abs=NEAR)
+    assert [hit.score for hit in alone] == pytest.approx([best[page_of(hit.passage)] for hit in alone], abs=NEAR)
     assert len(alone) == 3
 
 

@@ -42,8 +42,8 @@ class TestPages:
         assert {len(hits) for hits in own.values()} == {6}
         in_order = [sorted(own[name], key=lambda hit: hit.passage.line) for name in THINGS]
         scores = np.array([[hit.score for hits in in_order for hit in hits]])
-        # A page without translations is a group of its own: its score counts twice.
-        pages = 2 * page_scores(scores, 6 * np.arange(7), searcher.store.plan.sharpness)[0]
+        # A page without translations is a group of its own.
+        pages = page_scores(scores, 6 * np.arange(7), searcher.store.plan.sharpness)[0]
         best = sorted(zip(pages, THINGS, strict=True), reverse=True)
         for top_k in (1, 3, 7):
             (found,) = searcher.search(["The key"], top_k=top_k)
