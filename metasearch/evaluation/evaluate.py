@@ -273,7 +273,8 @@ def search(
         if balanced:
             balance(scores, np.split(by_language, starts[1:]))
         if sharpness is not None and groups is not None:
-            scores = (scores + group_means(scores, groups)) / 2
+            scores += group_means(scores, groups)
+            scores /= 2
         for number, row in enumerate(scores, start):
             if rescore is not None:
                 rescore(row, number)
