@@ -136,8 +136,11 @@ def test_nothing_is_trained_where_even_perfect_scores_would_not_be_significantly
     assert {count: table(own, own).improvable() for count, own in scores.items()} == {3: False, 5: True}
     monkeypatch.setattr(Table, "improvable", lambda self: False)
     result = ms.tune(rows(), tmp_path / "out", encoder="tiny", folds=3)
-    assert {line["step"] for line in result.table} == {"base encoder"}
-    assert "'fine-tune' was not trained: even perfect scores would not be significantly better." in result.report
+    assert {line["step"] for line in result.table} == {"base encoder", "projection"}
+    assert (
+        "'projection + fine-tune' was not trained: even perfect scores would not be significantly better."
+        in result.report
+    )
     assert "lack of time" not in result.report
 
 
@@ -207,6 +210,6 @@ def test_a_tuning_runs_the_control_of_the_step_that_it_would_keep(tmp_path, monk
     monkeypatch.setattr(Workshop, "score", score)
     result = ms.tune(rows(), tmp_path / "out", encoder="tiny")
     assert bool(result.choice.kept.step.learner) == kept
-    assert '"fine-tune, shuffled labels"' in (tmp_path / "out/results.jsonl").read_text()
+    assert '"projection + fine-tune, shuffled labels"' in (tmp_path / "out/results.jsonl").read_text()
     assert result.report.splitlines()[2].startswith("Only labelled texts were searched, which flatters")
     assert ("Questions that gained" in result.report) == kept

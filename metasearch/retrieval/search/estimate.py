@@ -18,6 +18,7 @@ from metasearch.config.languages import UNKNOWN, normalise_tag
 from metasearch.config.projection import LEAST
 from metasearch.data.documents.languages import translations
 from metasearch.data.documents.read import is_page
+from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.maps import FIRST, LEAST_PAGES, centred, estimate, query_centre, translation_map
 from metasearch.encoders.neutral import is_neutral, require_none
@@ -195,6 +196,7 @@ def with_queries(
 
 def _span(text: str) -> str:
     """Return a few words from within a text, drawn by its hash, as if they were typed into a search box."""
+    text = remove_invisible(text)  # as before it is encoded
     rng = random.Random(hashlib.sha256(text.encode()).digest())
     words = text.split()
     if 2 * len(words) < len(text) / _CHARACTERS[1]:  # a script without spaces
