@@ -38,7 +38,7 @@ def check(flags, documents, kills_job):
     assert "Traceback" not in wrote
     assert "documents: 1 (1 new" in said
     metasearch(*common, "-o", plain)
-    assert sorted(path.name for path in one.iterdir()) == [".lock", "index.sqlite"]
+    assert sorted(path.name for path in one.iterdir()) == [".lock", "index.sqlite", "projection"]
     assert rows(one) == rows(plain)
 
 
