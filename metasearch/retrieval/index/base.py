@@ -61,7 +61,7 @@ class Hit:
 
     Attributes:
         places: places of the documents that have this text with these fields, this one included.
-        languages: languages of the places and of the page's translations, that of the passage first.
+        languages: languages of the places and of the page's translations, the language of the passage first.
         translations: the page's translations, where a hit is a page with its translations.
         url: address of the page, with the anchor of the passage; empty without one (`metasearch index --site`).
     """

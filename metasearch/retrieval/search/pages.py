@@ -37,7 +37,7 @@ class RankedPages:
         balance: measure each score from the best page in its language.
         grouped: a page and its translations are one hit.
         own: tags of the query's language: a group has the score of its page in it, or else of its best page.
-        prefer: languages in which a group is shown, the first before the others; then that of the query.
+        prefer: languages in which a group is shown, the first before the others; then the query's own.
         words: scores of rows by BM25 in a hybrid search.
     """
 
