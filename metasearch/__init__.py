@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from metasearch.evaluation.evaluate import evaluate
     from metasearch.evaluation.study.compare import compare
     from metasearch.evaluation.study.read import read_study
-    from metasearch.pipelines.adapt.job import adapt
     from metasearch.pipelines.distill.job import begin as distill
     from metasearch.pipelines.factory import fit, make_learner
     from metasearch.pipelines.meta_train import meta_train
     from metasearch.pipelines.neutral import neutralise
     from metasearch.pipelines.study.runner import begin as crossval
-    from metasearch.pipelines.tune.call import tune
-    from metasearch.retrieval.indexes import index_documents, open_searcher
+    from metasearch.search.indexes import index_documents, open_searcher
+    from metasearch.search.tune.adapt.job import adapt
+    from metasearch.search.tune.call import tune
 
 _HOME = {  # module, and the name there where it is another one; with a colon alone the module
     "Benchmark": "data.benchmark",
@@ -51,13 +51,13 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
     "MetasearchError": "errors",
     "Recipe": "config.recipe",
     "RetrievalData": "data.records",
-    "adapt": "pipelines.adapt.job",
+    "adapt": "search.tune.adapt.job",
     "compare": "evaluation.study.compare",
     "crossval": "pipelines.study.runner:begin",
     "distill": "pipelines.distill.job:begin",
     "evaluate": "evaluation.evaluate",
     "fit": "pipelines.factory",
-    "index_documents": "retrieval.indexes",
+    "index_documents": "search.indexes",
     "load_benchmark": "data.benchmark",
     "load_distillation": "config.library",
     "load_encoder": "encoders.load",
@@ -69,9 +69,9 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
     "make_student": "compress.student",
     "meta_train": "pipelines.meta_train",
     "neutralise": "pipelines.neutral",
-    "open_searcher": "retrieval.indexes",
+    "open_searcher": "search.indexes",
     "read_study": "evaluation.study.read",
-    "tune": "pipelines.tune.call",
+    "tune": "search.tune.call",
 }
 
 __all__ = [

@@ -20,7 +20,7 @@ from metasearch.config.library import Library, shipped
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.load import load_encoder
 from metasearch.pipelines.export import export
-from metasearch.retrieval.indexes import index_documents
+from metasearch.search.indexes import index_documents
 
 PYTHON = [(document, text) for document in DOCUMENTS for text in blocks(document, "python")]
 """Blocks that run by themselves; CONTRIBUTING and production have tests of their own."""

@@ -22,11 +22,11 @@ HEAVY = {"torch", "transformers", "sentence_transformers", "learn2learn"}
 DOORS = {
     "learn2learn": "algorithms/inner_loop.py",
     "yaml": "config/yaml.py",
-    "click": "cli/",
-    "fastapi": "retrieval/server/",
-    "starlette": "retrieval/server/",
-    "uvicorn": "retrieval/server/",
-    "prometheus_client": "retrieval/server/metrics.py",
+    "click": ("cli/", "search/commands/"),
+    "fastapi": "search/server/",
+    "starlette": "search/server/",
+    "uvicorn": "search/server/",
+    "prometheus_client": "search/server/metrics.py",
     "ray": "pipelines/study/launchers/ray_jobs.py",
     "submitit": "pipelines/study/launchers/",
 }
@@ -177,7 +177,7 @@ def test_indexing_and_searching_load_nothing_that_trains(tmp_path):
         "ms.index_documents(['a.txt'], Path('index'), 'tiny', {'language': 'en'}, device='cpu')\n"
         "assert ms.open_searcher('index', device='cpu').search(['Where is the key?'])\n"
         "layers = {name.split('.')[1] for name in sys.modules if name.startswith('metasearch.')}\n"
-        f"print(sorted(layers - {MAY_IMPORT['retrieval'] | {'retrieval'}!r}))\n"
+        f"print(sorted(layers - {MAY_IMPORT['mteb'] | {'search'}!r}))\n"
     )
     command = [sys.executable, "-c", code]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "[]\n"

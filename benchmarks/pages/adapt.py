@@ -30,13 +30,13 @@ from metasearch.encoders.adapter import Form, build_adapter
 from metasearch.encoders.maps import mapped
 from metasearch.encoders.pool_scores import SHARE
 from metasearch.evaluation.statistics.paired import clustered_test
-from metasearch.pipelines.adapt.job import join_labels
-from metasearch.pipelines.adapt.searched import SearchedIndex
-from metasearch.pipelines.tune.steps import ADAPTER, ANSWERED
-from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.plan import SearchPlan
-from metasearch.retrieval.search.searcher import QUERY
 from metasearch.runs.markdown import markdown
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.plan import SearchPlan
+from metasearch.search.query.searcher import QUERY
+from metasearch.search.tune.adapt.job import join_labels
+from metasearch.search.tune.adapt.searched import SearchedIndex
+from metasearch.search.tune.steps import ADAPTER, ANSWERED
 
 ROWS = RESULTS / "adaptation.jsonl"
 MAP = "translations"

@@ -24,9 +24,6 @@ from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.pages.pool import Query, read_queries
 from metasearch.config.measure import Pool
 from metasearch.config.run import DEFAULT_ENCODER, EncoderConfig, TuneConfig
-from metasearch.data.documents.chunking import Settings
-from metasearch.data.documents.passage import Passage
-from metasearch.data.documents.read import read
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
@@ -36,16 +33,19 @@ from metasearch.evaluation.scores import Evaluation
 from metasearch.evaluation.statistics.bounded import bounded_test
 from metasearch.evaluation.statistics.paired import PairedTest
 from metasearch.pipelines.run import silent
-from metasearch.pipelines.tune import job, workshop
-from metasearch.pipelines.tune.choice import Choice
-from metasearch.pipelines.tune.job import TuneRun
-from metasearch.pipelines.tune.pages import Pages
-from metasearch.pipelines.tune.steps import Step, list_steps
-from metasearch.pipelines.tune.table import Table, split_rankings
-from metasearch.retrieval.search.passages import cutting
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.markdown import markdown
 from metasearch.runs.per_query_results import QueryResults
+from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.passage import Passage
+from metasearch.search.documents.read import read
+from metasearch.search.query.passages import cutting
+from metasearch.search.tune import job, workshop
+from metasearch.search.tune.choice import Choice
+from metasearch.search.tune.job import TuneRun
+from metasearch.search.tune.pages import Pages
+from metasearch.search.tune.steps import Step, list_steps
+from metasearch.search.tune.table import Table, split_rankings
 from metasearch.training.hardware import used
 
 ROWS = RESULTS / "claims.jsonl"

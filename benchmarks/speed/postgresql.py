@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.speed.index import PER_FILE, TOP, Timed, made_vectors
-from metasearch.retrieval.index.base import Rows, Store
-from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.postgresql import PostgresStore
+from metasearch.search.index.base import Rows, Store
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.postgresql import PostgresStore
 
 DIMENSION, QUERIES = 384, 100
 

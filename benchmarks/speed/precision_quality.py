@@ -20,7 +20,7 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows
 from benchmarks.pages import systems
 from benchmarks.pages.pool import TOP, Pool, measure, pool_of, pool_of_task, read_queries
-from metasearch.config.index import Chosen
+from metasearch.config.precision import Chosen
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.load import load_encoder
 from metasearch.runs.markdown import markdown

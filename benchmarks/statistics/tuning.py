@@ -3,7 +3,7 @@
     python -m benchmarks.statistics.tuning                   # 1000 tunings of each design: ten minutes on one core
     python -m benchmarks.statistics.tuning --tunings 100
 
-Held-out scores are drawn in which no line differs from the base encoder in truth, and `metasearch.pipelines.tune` makes
+Held-out scores are drawn in which no line differs from the base encoder in truth, and `metasearch.search.tune` makes
 its choice. A second table has the interval of a score near the best one. A row of each design is kept in
 `results/tuning.jsonl`; the last of a design counts.
 """
@@ -20,10 +20,10 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_rows
 from metasearch.evaluation.statistics.bounded import bounded_test
-from metasearch.pipelines.tune.choice import Choice
-from metasearch.pipelines.tune.steps import Step
-from metasearch.pipelines.tune.table import Table
 from metasearch.runs.markdown import markdown
+from metasearch.search.tune.choice import Choice
+from metasearch.search.tune.steps import Step
+from metasearch.search.tune.table import Table
 
 ROWS = RESULTS / "tuning.jsonl"
 Array = NDArray[np.float64]

@@ -60,8 +60,9 @@ SECTIONS = {
     },
 }
 """Heading of `--help` → its commands and what each does. A command is `command` of the module beside this file that has
-its name; the commands in `_SHARED` are in another module, under their own names."""
+its name; the commands in `_SHARED` are in another module, under their own names, and `_SEARCH` is in `search`."""
 _SHARED = {"demo": "train", "report": "compare", "show": "ls", "validate": "ls"}
+_SEARCH = ("adapt", "index", "search", "serve", "tune")
 _SUMMARIES = {name: summary for commands in SECTIONS.values() for name, summary in commands.items()}
 
 _IN_PROCESSES = ("distill", "resume", "train")
@@ -120,7 +121,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _SUMMARIES:
             return None
-        found = vars(import_module(f"metasearch.cli.{_SHARED.get(name, name)}"))
+        folder = "search.commands" if name in _SEARCH else "cli"
+        found = vars(import_module(f"metasearch.{folder}.{_SHARED.get(name, name)}"))
         command: click.Command = found[name if name in _SHARED else "command"]
         return command
 

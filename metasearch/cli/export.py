@@ -46,8 +46,8 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
     from metasearch.data.benchmark import load_benchmark
     from metasearch.encoders.load import load_encoder
     from metasearch.pipelines.export import export
-    from metasearch.pipelines.index_encoder import is_index, load_index_encoder
     from metasearch.runs.progress import ProgressBar
+    from metasearch.search.index_encoder import is_index, load_index_encoder
 
     benchmark = load_benchmark(task, **where) if task else None
     if is_index(encoder):

@@ -39,7 +39,7 @@ def command(
       metasearch resume studies/lareqa --jobs 2
       metasearch resume studies/lareqa/cells/maml-trans/fold-0-seed-1
     """
-    from metasearch.retrieval.search.shards import PLAN, encode_shards
+    from metasearch.search.query.shards import PLAN, encode_shards
 
     if (folder / PLAN).is_file():
         idle = ("jobs", "launcher", "launcher_settings", "trackers", "as_json")

@@ -81,7 +81,7 @@ BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patie
 def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and compare them with zero-shot in one table.
 
-    At the end the articles are indexed with the last encoder; you can search them in any language.
+    It names the commands that index its articles with the last encoder, and search them in any language.
     """
     from metasearch.io.output import claim
     from metasearch.pipelines.train import TrainRun, side_by_side
@@ -102,9 +102,8 @@ def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **f
         results.append(TrainRun(config, folder / learner).execute(ProgressBar))
     show(side_by_side(folder, results), as_json)
     if library.task(task).kind == "retrieval":
-        from metasearch.pipelines.demo import index_articles
+        from metasearch.pipelines.demo import write_articles
 
-        # Not loaded before: a run that fails has no use for it.
-        with ProgressBar("index") as bar:
-            search = index_articles(folder, folder / LEARNERS[-1][0] / "model", task, flags["device"], bar)
-        click.echo(f"search the articles with the last encoder: {search}", err=as_json)
+        click.echo("index and search the articles with the last encoder:", err=as_json)
+        for line in write_articles(folder, folder / LEARNERS[-1][0] / "model", task):
+            click.echo(f"  {line}", err=as_json)

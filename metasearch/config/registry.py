@@ -54,7 +54,7 @@ KINDS = {
     ),
     "encoders": PlugInKind("encoders/builtin", "def build", ("build",)),
     "sections": PlugInKind("evaluation/report/sections", "def section", ("ORDER", "section")),
-    "stores": PlugInKind("retrieval/index", "STORE", ("STORE", "STORE.check", "STORE.copy", "STORE.open")),
+    "stores": PlugInKind("search/index", "STORE", ("STORE", "STORE.check", "STORE.copy", "STORE.open")),
 }
 """Kind → where its plug-ins are; the entry point of a kind is `metasearch.<kind>`."""
 

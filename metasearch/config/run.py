@@ -12,12 +12,12 @@ from pydantic import Field
 
 from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Name, Positive, Rate, Seed, Settings
-from metasearch.config.index import EncodingPrecision as EncodingPrecision
-from metasearch.config.index import RerankSettings
 from metasearch.config.languages import Language
 from metasearch.config.measure import RetrievalPool
+from metasearch.config.precision import EncodingPrecision as EncodingPrecision
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.recipe import ZERO_SHOT, Recipe
+from metasearch.config.rerank import RerankSettings
 from metasearch.config.roles import PublicRole
 from metasearch.config.task import Mode, Task
 

@@ -23,13 +23,13 @@ from typing import Any
 
 from metasearch.config.languages import UNKNOWN
 from metasearch.data import mteb_tasks
-from metasearch.data.documents.languages import detect_all
 from metasearch.data.label_rows import Label, read_labels
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.overlap import key
 from metasearch.data.readers import beir, joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError
+from metasearch.search.documents.languages import detect_all
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def load_labels(
         ignore_identical_ids: of a BEIR folder: a document with the id of a query is the query itself, as in ArguAna,
             and is not ranked for it. Tasks of mteb say so themselves.
         named: documents may be names of pages: paths, addresses, or ids of rows. A candidate then has the name as its
-            text, until `metasearch.data.documents.joining` finds the passages of the page.
+            text, until `metasearch.search.documents.joining` finds the passages of the page.
 
     Raises:
         DataError: a row or a column is missing or wrong; the message names file and line.

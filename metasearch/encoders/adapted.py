@@ -20,7 +20,7 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 from torch import Tensor, nn
 
-from metasearch.config.index import EncodingPrecision
+from metasearch.config.precision import EncodingPrecision
 from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.adapter import PlanAdapter, QueryAdapter

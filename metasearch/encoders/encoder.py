@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from metasearch.config.index import Chosen, EncodingPrecision, Low
+from metasearch.config.precision import Chosen, EncodingPrecision, Low
 from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.features import Features as Features

@@ -1,8 +1,5 @@
 """Encoders by name."""
 
-from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
 from typing import Any, get_args
 
 from metasearch.config import registry
@@ -11,7 +8,6 @@ from metasearch.config.run import Device, EncoderConfig, EncodingPrecision
 from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.prompts import replace_prompts
-from metasearch.encoders.stored.open import open_stored
 
 
 def load_encoder(
@@ -60,27 +56,3 @@ def load_encoder(
     for role in get_args(Role):  # one that cannot be pooled is refused before anything is begun
         loaded.prompt(role)
     return loaded.to(target).choose_precision(precision)
-
-
-def load_reader(
-    name: str, device: Device = "auto", prompts: Mapping[Role, str] | None = None, trust_remote_code: bool = False
-) -> Encoder:
-    """Return an encoder that only encodes; arguments and errors as for `load_encoder`.
-
-    On a CPU a checkpoint in a folder, or a built-in encoder, is opened without its whole model where that gives the
-    same bits (`metasearch.encoders.stored`).
-    """
-    ref = EncoderConfig.of(name, prompts=prompts or {}, trust_remote_code=trust_remote_code)
-    whole = partial(load_encoder, ref, device=device)
-    folder = None if trust_remote_code or device_of(device).type != "cpu" else _folder(ref.name)
-    return whole() if folder is None else open_stored(ref.name, folder, ref.prompts, whole)
-
-
-def _folder(name: str) -> Path | None:
-    """Return the folder of a checkpoint; None of one that is not in a folder."""
-    if name not in registry.names("encoders"):
-        # Of another folder every file would be read before it is refused.
-        found = any((Path(name) / file).is_file() for file in ("modules.json", "config.json"))
-        return Path(name) if found else None
-    find = getattr(registry.load("encoders", name), "folder", None)
-    return find() if find else None

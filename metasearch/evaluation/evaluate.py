@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from metasearch.config.index import RERANK_TOP
 from metasearch.config.measure import BALANCED, EXPANDED, RERANKED, RETRIEVAL_POOLS, Measure, Pool
+from metasearch.config.rerank import RERANK_TOP
 from metasearch.config.run import Precision
 from metasearch.data.records import Data, Question, RetrievalData, SimilarityData, TranslationData
 from metasearch.encoders.page_scores import group_means, page_scores

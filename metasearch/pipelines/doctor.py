@@ -16,9 +16,9 @@ from metasearch.evaluation.study.read import STUDY_FILE, find_study, read_cells
 from metasearch.pipelines.environment import Finding, Section, bad, examine
 from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
-from metasearch.retrieval.index.database import exists, read_state
-from metasearch.retrieval.index.local import LocalStore
 from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums, require_unchanged
+from metasearch.search.index.database import exists, read_state
+from metasearch.search.index.local import LocalStore
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
 _TITLES = {

@@ -9,8 +9,8 @@ from metasearch.pipelines.distill.job import DistillRun
 from metasearch.pipelines.run import Run, holds_something
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.train import TrainRun
-from metasearch.pipelines.tune.job import TuneRun
 from metasearch.runs.folder import CONFIG, read_config
+from metasearch.search.tune.job import TuneRun
 
 RunKind = Literal["study", "train", "distill", "score", "tune"]
 KINDS: dict[str, type[Run[Any]]] = {"train": TrainRun, "distill": DistillRun, "score": ScoreRun, "tune": TuneRun}

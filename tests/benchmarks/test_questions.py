@@ -26,7 +26,7 @@ from benchmarks.pages.asked import (
 from benchmarks.pages.ranking import Table, Way, part
 from benchmarks.pages.variants import write_variants
 from benchmarks.pages.whole import find_manuals
-from metasearch.retrieval.index.base import PageScores
+from metasearch.search.index.base import PageScores
 
 
 @pytest.mark.parametrize("name", [*CHOSE, *CHOSE_NOTHING])

@@ -15,9 +15,9 @@ from metasearch.config.run import ScoreConfig
 from metasearch.encoders.load import load_encoder
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.train import TrainRun
-from metasearch.retrieval.index.writer import IndexWriter
-from metasearch.retrieval.indexes import index_documents
 from metasearch.runs.callbacks import Callback
+from metasearch.search.index.writer import IndexWriter
+from metasearch.search.indexes import index_documents
 
 
 def doctor(*args, code=0):

@@ -15,7 +15,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.formats.rows import read_rows
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines.study.launchers import open_launcher
-from metasearch.retrieval.index import exact_search
+from metasearch.search.index import exact_search
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from helpers.tags import NAMES, TAGS, written
 from metasearch.config.arrangement import Variant
 from metasearch.config.distillation import CorpusSettings
-from metasearch.config.index import IndexSettings
 from metasearch.config.languages import normalise_tag, parse_name, parse_pair, parse_tag, spelling_of
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.task import Translate
+from metasearch.search.settings import IndexSettings
 
 
 @given(written())

@@ -6,7 +6,7 @@ import pytest
 
 from helpers.commands import metasearch
 from helpers.documents import blocks, commands, names, table
-from metasearch.retrieval.indexes import open_searcher
+from metasearch.search.indexes import open_searcher
 
 PAGE = "docs/postgresql.md"
 SHOWN = "postgresql://localhost/shop/help"

@@ -15,8 +15,8 @@ from helpers.documents import ROOT, blocks
 from helpers.indexes import kind, made
 from helpers.serving import counted, running
 from metasearch.errors import EncoderError
-from metasearch.retrieval.index.writer import writing
-from metasearch.retrieval.indexes import index_documents, open_searcher
+from metasearch.search.index.writer import writing
+from metasearch.search.indexes import index_documents, open_searcher
 
 PAGE = "docs/production.md"
 LINES = [line for text in blocks(PAGE, "sh") for line in text.splitlines()]

@@ -9,7 +9,6 @@ from helpers.cross_encoders import write_cross_encoder
 from helpers.indexes import Made
 from metasearch.compress.student import make_static, make_student
 from metasearch.compress.trimming import trim
-from metasearch.data.documents.passage import Passage
 from metasearch.data.formats.given import list_texts
 from metasearch.data.labels import load_labels
 from metasearch.encoders.builtin import tiny
@@ -18,10 +17,11 @@ from metasearch.encoders.maps import Projection
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.errors import DataError
-from metasearch.retrieval.index.base import Kind, passage_keys
-from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.writer import writing
-from metasearch.retrieval.search.searcher import Searcher
+from metasearch.search.documents.passage import Passage
+from metasearch.search.index.base import Kind, passage_keys
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.writer import writing
+from metasearch.search.query.searcher import Searcher
 
 TEXTS = ["Where is the key?", "", "Wo?", "Where is the key?", "क्या 😀"]
 

@@ -11,7 +11,7 @@ from metasearch.compress.student import make_static
 from metasearch.compress.trimming import trim
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.load import load_encoder
-from metasearch.retrieval.indexes import index_documents, open_searcher
+from metasearch.search.indexes import index_documents, open_searcher
 
 TEXTS = (
     "Where is the key?",

@@ -14,7 +14,7 @@ from metasearch.encoders.load import load_encoder
 from metasearch.encoders.low.attention import Attention
 from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, round_by_token
 from metasearch.errors import ConfigError
-from metasearch.retrieval.indexes import index_documents, open_searcher
+from metasearch.search.indexes import index_documents, open_searcher
 
 TEXTS = ["Where is the key?", "Der Schlüssel liegt unter der Matte.", "Wo?", "Ask the neighbours " * 9, "¿Dónde está?"]
 
@@ -177,5 +177,5 @@ def test_an_index_keeps_its_precision_and_refuses_another(tmp_path, monkeypatch)
 def test_queries_are_in_bfloat16_as_the_passages_are_where_this_machine_is_fast_in_it(tmp_path, monkeypatch, fast):
     (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
     index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", {"precision": "bfloat16"}, device="cpu")
-    monkeypatch.setattr("metasearch.retrieval.indexes.fastest", lambda: fast)
+    monkeypatch.setattr("metasearch.search.indexes.fastest", lambda: fast)
     assert open_searcher(tmp_path / "index", "cpu").encoder.precision == fast

@@ -10,8 +10,8 @@ import pytest
 from helpers.indexes import hits_of, kind, made, queries
 from helpers.kills import finished, killed, moments
 from metasearch.errors import RunFolderError
-from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.writer import writing
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.writer import writing
 
 CONTENT = made(60, per_file=20)
 LATER = CONTENT.part(np.r_[0:20, 40:60])

@@ -13,9 +13,9 @@ import pytest
 from helpers.chaos import Chaos
 from helpers.commands import metasearch
 from metasearch.errors import RunFolderError
-from metasearch.retrieval.index.copies import numbers_of_keys
-from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.postgresql import PostgresStore
+from metasearch.search.index.copies import numbers_of_keys
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.postgresql import PostgresStore
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 

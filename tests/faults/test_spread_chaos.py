@@ -8,7 +8,7 @@ import pytest
 from helpers.chaos import Chaos, kill_one
 from helpers.commands import metasearch
 from helpers.indexes import content
-from metasearch.retrieval.search.shards import FOLDER
+from metasearch.search.query.shards import FOLDER
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from metasearch.data.documents.passage import Passage
-from metasearch.retrieval.index.base import FilePlaces, Hit, Kind, SourceFile
-from metasearch.retrieval.index.exact_search import to_int8
-from metasearch.retrieval.index.writer import writing
+from metasearch.search.documents.passage import Passage
+from metasearch.search.index.base import FilePlaces, Hit, Kind, SourceFile
+from metasearch.search.index.exact_search import to_int8
+from metasearch.search.index.writer import writing
 
 DIMENSION = 24
 LANGUAGES = ("de", "el", "tr")

@@ -1,9 +1,9 @@
 """A launcher whose jobs are forks of this process: each encodes shards, as `metasearch resume` in a job does."""
 
 from helpers.forks import Fork, metasearch
-from metasearch.pipelines import spread
 from metasearch.pipelines.study.cell import begin_attempt
 from metasearch.pipelines.study.launchers import JobEnd
+from metasearch.search import spread
 
 
 class Forks:

@@ -8,7 +8,7 @@ HOLDS = {
     "errors": "errors that a user can act on, each with its [exit code](exit-codes.md)",
     "io": "atomic files and folders, locks, checksums, the user's cache",
     "config": "what a user asks for: tasks, modes, recipes and the settings of a run; finds plug-ins by name",
-    "data": "files become records and folds; readers, parallel corpora, translation, documents and chunks",
+    "data": "files become records and folds; readers, parallel corpora, translation",
     "runs": "the files of a run: settings, log, results, checksums; callbacks; Ctrl-C and SIGTERM",
     "encoders": "texts become embeddings: loading, built-in encoders, static encoders, the language-neutral projection",
     "episodes": "few-shot tasks along language arrangements",
@@ -16,11 +16,11 @@ HOLDS = {
     "compress": "smaller encoders, and `export`: ONNX, int8, fewer dimensions",
     "evaluation": "metrics and scores; `study` reads runs back, `statistics` compares them, `report` shows them",
     "training": "the training loop, optimizers, checkpoints, processes; `packing` computes gradients without padding",
-    "retrieval": "`index` (quantised embeddings and their exact search), `search`, and the HTTP `server`",
     "sentence_transformers": "an evaluator for trainers of sentence-transformers",
     "mteb": "a task and a model of mteb",
     "pipelines": "what the commands do, a file or folder each; model cards",
     "cli": "the command line; options are generated from `config`",
+    "search": "documents become an `index`, with its `query`, `server` and `tune`; imported from no other package",
 }
 """Package → what it holds; the lowest comes first."""
 
@@ -39,17 +39,17 @@ MAY_IMPORT = {
     "compress": {*_MODEL},
     "evaluation": {*_MODEL},
     "training": {*_BASE, "runs", "encoders", "episodes", "algorithms"},
-    "retrieval": {*_MODEL},
     "sentence_transformers": {*_MODEL, "evaluation"},
     "mteb": {*_MODEL},
-    "pipelines": {*_MODEL, "episodes", "algorithms", "compress", "evaluation", "training", "retrieval"},
-    "cli": {*_MODEL, "episodes", "compress", "evaluation", "training", "retrieval", "pipelines"},
+    "pipelines": {*_MODEL, "episodes", "algorithms", "compress", "evaluation", "training"},
+    "cli": {*_MODEL, "episodes", "compress", "evaluation", "training", "pipelines"},
+    "search": {*_MODEL, "episodes", "algorithms", "compress", "evaluation", "training", "pipelines", "cli"},
 }
 """Package → the packages that it may import beside itself, all of them lower."""
 
 LIGHT = (
     "version", "errors", "io", "config", "data", "runs", "episodes", "evaluation/study", "evaluation/statistics",
-    "evaluation/report", "retrieval/index", "pipelines/card_file", "__init__",
+    "evaluation/report", "search/index", "pipelines/card_file", "__init__",
 )  # fmt: skip
 """Packages that never import torch, so that reading, comparing and reporting answer at once."""
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from helpers.files import write
-from metasearch.data.documents.chunking import Settings
-from metasearch.data.documents.passage import Passage
-from metasearch.data.documents.read import read
+from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.passage import Passage
+from metasearch.search.documents.read import read
 
 
 def passages_of(path: Path, content: str | bytes, **settings: object) -> list[Passage]:

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 from helpers.indexes import Made
 from metasearch.config.library import shipped
-from metasearch.config.server import Limits
-from metasearch.data.documents.passage import Passage
-from metasearch.retrieval.index.base import Kind, passage_keys
-from metasearch.retrieval.index.local import LocalStore
-from metasearch.retrieval.index.writer import writing
-from metasearch.retrieval.search.searcher import Searcher
-from metasearch.retrieval.server.app import build_app
-from metasearch.retrieval.server.security import Hosts
-from metasearch.retrieval.server.server import Server, bind
-from metasearch.retrieval.server.service import Service
+from metasearch.search.documents.passage import Passage
+from metasearch.search.index.base import Kind, passage_keys
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.writer import writing
+from metasearch.search.query.searcher import Searcher
+from metasearch.search.server.app import build_app
+from metasearch.search.server.security import Hosts
+from metasearch.search.server.server import Server, bind
+from metasearch.search.server.service import Service
+from metasearch.search.server.settings import Limits
 
 
 def demo_passages(*languages):

@@ -20,7 +20,6 @@ from metasearch.config import yaml
 from metasearch.config.distillation import STAGE_SETTINGS, CorpusSettings
 from metasearch.config.extras import import_extra
 from metasearch.config.languages import normalise_tag, primary_language
-from metasearch.data.documents.languages import detector
 from metasearch.data.formats.arrow_files import read_batches
 from metasearch.data.formats.text_files import Report
 from metasearch.data.overlap import TestSet
@@ -31,6 +30,7 @@ from metasearch.data.parallel.saved import COLUMNS, REPORT, write_table
 from metasearch.errors import ConfigError
 from metasearch.io import atomic_write, require_room
 from metasearch.io.output import whole
+from metasearch.search.documents.languages import detector
 
 log = logging.getLogger(__name__)
 

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from metasearch.config.index import Low
+from metasearch.config.precision import Low
 from metasearch.encoders.features import Output
 from metasearch.encoders.inputs import TransformerInput, input_of
 from metasearch.encoders.low.attention import attend_in_parts
 from metasearch.encoders.low.base import PROBED, LowNetwork, doubt
 from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, RowLinear, TokenRounding, inner_type
+from metasearch.encoders.low.plain import plain_network
 from metasearch.encoders.packed import packed
 from metasearch.encoders.probe import probe_rows
-from metasearch.encoders.stored.plain import plain_network
 from metasearch.errors import first_line
 
 ATTENTION = "metasearch-inference"

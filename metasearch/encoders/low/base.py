@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.config.index import Low
+from metasearch.config.precision import Low
 from metasearch.encoders.features import Output
 
 CLOSE = 0.95

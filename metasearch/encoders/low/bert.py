@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from metasearch.config.index import Low
+from metasearch.config.precision import Low
 from metasearch.encoders.features import Output
 from metasearch.encoders.low.attention import Attention
 from metasearch.encoders.low.base import LowNetwork
 from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, RowLinear, inner_type, round_by_token
-from metasearch.encoders.stored.network import CLS, Layer, StoredNetwork
+from metasearch.encoders.low.network import CLS, Layer, StoredNetwork
 
 _STEP = 16
 """Rows of products are a multiple of it: oneDNN compiles and keeps a kernel for each number of rows."""

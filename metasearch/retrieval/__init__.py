@@ -1,1 +1,0 @@
-"""Search: an index of embeddings, its searchers, and the HTTP server."""

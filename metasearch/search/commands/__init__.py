@@ -1,0 +1,1 @@
+"""The commands `index`, `search`, `adapt`, `serve` and `tune`."""

@@ -1,0 +1,131 @@
+"""`metasearch index`: documents become an index to search."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metasearch.cli import _options
+from metasearch.cli._settings import print_result, reject_unused_options
+from metasearch.config.run import DEFAULT_ENCODER
+from metasearch.config.study import LauncherConfig, place_of
+from metasearch.errors import ConfigError, quoted
+from metasearch.search.settings import IndexSettings, RankingSettings, without_password
+
+
+@_options.command("index")
+@click.argument("documents", nargs=-1, type=click.Path(path_type=Path))
+@_options.output("Folder of the index.", required=True, metavar="INDEX")
+@_options.encoder(f"Built-in name, local folder or hub name; by default the index's, or {DEFAULT_ENCODER}.")
+@_options.prompts
+@_options.settings(IndexSettings, unset=True)
+@_options.settings(RankingSettings)
+@click.option(
+    "--root", type=click.Path(path_type=Path), metavar="FOLDER",
+    help="Folder to which paths of documents are relative, or to which they have moved; by default the named folder.",
+)  # fmt: skip
+@click.option(
+    "--site", metavar="URL",
+    help="Address of the root, such as https://help.example.org/, for addresses of hits; none removes it.",
+)  # fmt: skip
+@click.option(
+    "--to",
+    metavar="ADDRESS",
+    help="Copy the index to a database, such as qdrant://HOST:PORT/COLLECTION; see `metasearch ls stores`.",
+)
+@click.option(
+    "--vectors", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write passages and float16 vectors to a .parquet file, for another database.",
+)  # fmt: skip
+@click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages, and list them all.")
+@click.option(
+    "--prune", "drop", is_flag=True, help="Remove documents that were not named from the index, even if they exist."
+)
+@_options.launcher_of("Encode in jobs of a launcher: on this machine, on Slurm or on a Ray cluster.")
+@_options.jobs("Jobs of the launcher")
+@_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
+def command(
+    documents: tuple[Path, ...], output: Path, as_json: bool, launcher: str | None, launcher_settings: Sequence[str],
+    jobs: int | None, **asked: Any,
+) -> None:  # fmt: skip
+    """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, pdf, docx, and of rows.
+
+    A second call encodes new texts, removes deleted ones, and keeps those that only moved. A stopped call continues
+    when you give it again. Rows are in jsonl, csv, tsv, parquet or arrow files. They have a column `text`, and may have
+    `title`, `language` and further fields, which `metasearch search --where` filters by. An unreadable document of a
+    folder is skipped with a warning, or keeps its former passages; an unreadable row is skipped.
+
+    --hybrid, --expand, --balance and --by are kept: `metasearch search` and `serve` rank so unless told otherwise. They
+    also work without DOCUMENTS, as --root and --site do.
+
+    \b
+    Examples:
+      metasearch index help-pages -o help.index
+      metasearch index help-pages news.jsonl --encoder runs/maml/model --neutral -o all.index
+      metasearch index faq.csv --column answer --language de -o faq.index
+      metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
+      metasearch index help-pages -o help.index --to postgresql://localhost/shop/help
+      metasearch index help-pages -o help.index --vectors help.parquet
+      metasearch index help-pages -o help.index --launcher slurm --launcher-set "cpus=4 partition=cpu"
+      metasearch index -o help.index --balance --site https://help.example.org/
+    """
+    from metasearch.runs.progress import ProgressBar
+    from metasearch.search.indexes import index_documents
+
+    settings, ranking = _options.given(IndexSettings, asked), _options.given(RankingSettings, asked)
+    place = place_of(launcher, launcher_settings)
+    if jobs and not place:
+        raise ConfigError(f"--jobs {jobs} goes with --launcher local, slurm or ray")
+    if not documents:
+        _change(output, ranking, as_json, **asked)
+        return
+    both = [*_options.settings_in(IndexSettings), *_options.settings_in(RankingSettings)]
+    own = {_options.parameter_name(*setting) for setting in both} | {"prompt"}
+    how = {name: value for name, value in asked.items() if name not in own}
+    how |= {"spread": _by_jobs(place, jobs, how["trust_remote_code"])} if place else {}
+    with ProgressBar("index") as bar:
+        done = index_documents(documents, output, asked=settings, callback=bar, ranking=ranking, **how)
+    if as_json:
+        click.echo(json.dumps({"index": str(output), **asdict(done)}, ensure_ascii=False))
+        return
+    languages = ", ".join(f"{tag} {count:,}" for tag, count in done.languages.items())
+    unread = f"{done.skipped:,} documents, {done.skipped_rows:,} rows; kept as indexed before: {done.kept:,} documents"
+    skipped = f"skipped: {unread}\n" if done.skipped or done.kept or done.skipped_rows else ""
+    sent = done.copied
+    copied = f"copied: {sent.sent:,} passages sent, {sent.deleted:,} deleted\n" if sent else ""
+    vectors = f"vectors: {quoted(asked['vectors'])}\n" if asked["vectors"] else ""
+    neutral = f", language-neutral ({', '.join(done.neutral)})" if done.neutral else ""
+    low = f" in {done.precision}" if done.precision != "float32" else ""
+    click.echo(
+        f"encoder: {done.encoder}{low}{neutral}\n"
+        f"documents: {done.documents:,} ({done.added:,} new, {done.changed:,} changed, {done.dropped:,} gone)\n"
+        f"{skipped}passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
+        f"texts by language: {languages or 'none'}\n"
+        f'{copied}{vectors}search: metasearch search {quoted(without_password(asked["to"] or str(output)))} "..."'
+    )
+
+
+def _by_jobs(place: LauncherConfig, jobs: int | None, trust_remote_code: bool) -> Any:
+    from metasearch.search.spread import by_jobs
+
+    return partial(by_jobs, place, jobs, trust_remote_code)
+
+
+def _change(
+    output: Path, ranking: dict[str, Any], as_json: bool, root: Path | None, site: str | None, **rest: Any
+) -> None:
+    """Change facts of an index that need no documents."""
+    if not ranking and root is None and site is None:
+        raise ConfigError("name DOCUMENTS, or what to change: --hybrid, --expand, --balance, --by, --root or --site")
+    changing = {parameter.name for parameter in click.get_current_context().command.params}
+    changing -= {"documents", "output", "as_json", "root", "site", *RankingSettings.model_fields}
+    reject_unused_options(*sorted(filter(None, changing)), why="no document is read; name DOCUMENTS")
+
+    from metasearch.search.indexes import change_index
+
+    now = change_index(output, ranking, root, site)
+    print_result(as_json, {"index": str(output), **now}, "\n".join(f"{name}: {value}" for name, value in now.items()))

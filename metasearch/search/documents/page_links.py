@@ -1,0 +1,116 @@
+"""Addresses in the head of an HTML page: its own address, and the addresses of its translations.
+
+The head may have `<link rel="canonical" href=...>` (RFC 6596) and, for each language, `<link rel="alternate"
+hreflang=... href=...>` as in sitemaps of search engines. Relative addresses are ignored.
+"""
+
+import codecs
+import hashlib
+import re
+from contextlib import suppress
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urldefrag, urlsplit
+
+from metasearch.data.formats.text_files import opened, suffix_of
+from metasearch.search.documents.languages import path_without_language
+from metasearch.search.documents.readers.html import ENDLESS, prepare_html
+
+_HEAD = 2**16
+"""Bytes of a page that are read."""
+_DEFAULT = "x-default"
+"""Value of `hreflang` of a page that serves all other languages."""
+_IN_HEAD = frozenset({"html", "head", "title", "base", "link", "meta", "style", "script", "noscript", "template"})
+"""Elements of a head: the start tag of any other one ends it (HTML, 13.2.6.4.4)."""
+_SKIPPED = ("title", "template")
+"""Elements of a head with text, or with elements that a page does not have."""
+_BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
+
+
+class PageLinks(NamedTuple):
+    """The group of a page, which its translations share, and its canonical address or the empty text."""
+
+    group: str
+    url: str
+
+
+def read_page_links(path: Path, file: str) -> PageLinks:
+    """Return the group and the address of a page.
+
+    The group is made from the addresses of all translations, where the head names two languages or more; else it is
+    the path without the language.
+
+    Args:
+        path: where the page is.
+        file: its path in the index.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    found = _Head()
+    if suffix_of(path) in (".html", ".htm"):
+        with opened(path, lambda: "the beginning") as content:
+            found.read(content.read(_HEAD))
+    if len(found.alternates) < 2:
+        return PageLinks(path_without_language(file), found.canonical)
+    addresses = "\n".join(sorted({*found.alternates.values()}))
+    return PageLinks(f"alternates {hashlib.sha256(addresses.encode()).hexdigest()[:32]}", found.canonical)
+
+
+class _HeadEnd(Exception):
+    """The head has ended."""
+
+
+class _Head(HTMLParser):
+    """Collects the links of a head: `alternates` is language → address."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.canonical = ""
+        self.alternates: dict[str, str] = {}
+        self._skipped = ""
+        """The open element whose tags do not count."""
+
+    def read(self, content: bytes) -> None:
+        """Read the beginning of a page, which may end anywhere."""
+        encoding = "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+        with suppress(_HeadEnd):
+            # Never closed: a tag or comment that is cut stays unread.
+            self.feed(prepare_html(content.decode(encoding, "ignore")))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self._skipped:
+            return
+        if tag not in _IN_HEAD:
+            raise _HeadEnd
+        self._skipped = tag if tag in _SKIPPED else ""
+        attributes = {name: value or "" for name, value in reversed(attrs)}  # the first of a name counts
+        kinds, address = attributes.get("rel", "").lower().split(), _address(attributes.get("href", ""))
+        if tag != "link" or not address:
+            return
+        language = attributes.get("hreflang", "").strip().lower()
+        if "canonical" in kinds:
+            self.canonical = self.canonical or address
+        elif "alternate" in kinds and language not in ("", _DEFAULT):
+            self.alternates.setdefault(language, address)
+
+    def handle_comment(self, data: str) -> None:
+        if data.startswith(ENDLESS):
+            raise _HeadEnd
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self._skipped:
+            self._skipped = ""
+        elif tag == "head" and not self._skipped:
+            raise _HeadEnd
+
+
+def _address(written: str) -> str:
+    """Return an absolute http or https address without its fragment; the empty text for any other."""
+    try:
+        address = urldefrag(written.strip())[0]
+        parts = urlsplit(address)
+    except ValueError:  # such as http://[
+        return ""
+    return address if parts.scheme in ("http", "https") and parts.hostname and not _BLANK.search(address) else ""

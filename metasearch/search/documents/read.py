@@ -1,0 +1,337 @@
+"""Finds documents in files and folders, in a stable order, and reads them into passages, one after the other.
+
+Skipped files are logged. Memory does not grow with the number or length of documents.
+"""
+
+import logging
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from itertools import tee
+from pathlib import Path
+
+from metasearch import io
+from metasearch.config.languages import UNKNOWN, is_known, primary_language
+from metasearch.data.formats.text_files import suffix_of, unpacked
+from metasearch.errors import DataError
+from metasearch.search.documents.chunking import Chunker, Settings
+from metasearch.search.documents.languages import (
+    disagreements,
+    find_folder_language,
+    find_language,
+    path_without_language,
+)
+from metasearch.search.documents.own_output import file_kind, folder_kind
+from metasearch.search.documents.pages import Pages
+from metasearch.search.documents.passage import BELOW, Notes, Passage, Section
+
+SUFFIXES = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".jsonl": "rows",
+    ".csv": "rows",
+    ".tsv": "rows",
+    ".parquet": "rows",
+    ".arrow": "rows",
+    ".feather": "rows",
+    ".pdf": "office",
+    ".docx": "office",
+}
+"""End of a document's name → module of `metasearch.search.documents.readers`; `.gz` may follow."""
+
+_PAGES = ("text", "markdown", "html")
+"""Readers of files that are one page. A line of other files is a row of a table, a page of PDF or a Word paragraph."""
+GROUP = "group"
+"""Field of rows that a page and its translations share."""
+_PAGE_SUFFIXES = tuple(suffix for suffix, reader in SUFFIXES.items() if reader in _PAGES)
+NO_TEXT = "documents without text"
+NO_CONTENT = "pages without content, whose whole text most pages share"
+_LARGEST_PAGE = 2**20
+"""Bytes of a file above which it is no page."""
+_NAMED = 5
+"""Files or blocks that a warning names."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document that is there, not read yet, of `size` bytes."""
+
+    file: str
+    """Path as the user named it, with forward slashes."""
+    path: Path
+    size: int
+    language: str = ""
+    """The tag in its name or its folders."""
+    named: bool = False
+    """Whether the user named it; else it was found in a folder."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of its content in hexadecimal digits; `DataError` if unreadable."""
+        try:
+            return io.digest(self.path)
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+
+    @property
+    def reader(self) -> str:
+        """Module name of its reader."""
+        return SUFFIXES[suffix_of(self.path)]
+
+
+def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[str, str] | None = None) -> list[Source]:
+    """Return the documents among files and, at any depth, in folders, in the order named and then by name.
+
+    With `names`, file and folder names tell languages. One warning counts hidden files and other kinds of files in
+    folders, which are skipped, and one names output of metasearch, such as indexes, runs and rankings. Each skipped
+    pipe, device and empty file has its own warning.
+    """
+    search = _Search(names)
+    named = [Path(path) for path in paths]
+    for path in named:
+        search.add(path)
+    search.report()
+    if not search.found:
+        where = ", ".join(map(str, named[:3])) + ", ..." * (len(named) > 3)
+        says = f"{where or 'no path was named'}: no documents; their names end in {', '.join(SUFFIXES)}"
+        raise DataError("\n".join([*search.unreadable.values(), says]))
+    if unreadable is None:
+        for message in search.unreadable.values():
+            log.warning("skipped: %s", message)
+    else:
+        unreadable.update(search.unreadable)
+    return list(search.found.values())
+
+
+@dataclass
+class _Search:
+    """Documents found so far, by absolute path, and what was passed over."""
+
+    names: bool
+    found: dict[str, Source] = field(default_factory=dict)
+    others: Counter[str] = field(default_factory=Counter)
+    own: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: Path) -> None:
+        """Add a file or a folder that was named."""
+        try:
+            mode = path.stat().st_mode
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"{path}: cannot be read: {reason}{io.near(path)}") from None
+        absolute = Path(os.path.abspath(path))
+        if stat.S_ISDIR(mode):
+            self._add_folder(path, find_folder_language(absolute.name, ""), (os.path.realpath(path),))
+        elif suffix_of(path) in SUFFIXES:
+            self._add_file(path, find_folder_language(absolute.parent.name, ""), named=True)
+        else:
+            raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
+
+    def _add_folder(self, folder: Path, language: str, above: tuple[str, ...]) -> None:
+        """Add a folder's content, with the folder's language; `above` are the real paths of parent folders."""
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            raise _unreadable(folder, error) from None
+        if kind := folder_kind(folder, {entry.name for entry in entries}):
+            self.own.append(f"{folder.as_posix()} ({kind})")
+            return
+        for entry in entries:
+            path = folder / entry.name
+            try:
+                if entry.name.startswith("."):
+                    self.others["hidden"] += 1
+                elif entry.is_dir():
+                    if (real := os.path.realpath(path)) in above:
+                        log.warning("%s: skipped: a symbolic link to a parent folder", path)
+                    else:
+                        self._add_folder(path, find_folder_language(entry.name, language), (*above, real))
+                elif suffix_of(path) in SUFFIXES:
+                    self._add_file(path, language)
+                else:
+                    self.others[suffix_of(path) or "no suffix"] += 1
+            except DataError as error:
+                self.unreadable[path.as_posix()] = str(error)
+            except OSError as error:  # of a link to itself
+                self.unreadable[path.as_posix()] = str(_unreadable(path, error))
+
+    def _add_file(self, path: Path, folder_language: str, named: bool = False) -> None:
+        try:
+            path.as_posix().encode()
+            size = path.stat().st_size
+            io.require_file(path)
+        except UnicodeEncodeError:
+            raise DataError(f"{os.fsencode(path)!r}: the file name is not UTF-8; rename the file") from None
+        except OSError as error:
+            if str(error.strerror).startswith("it is a"):
+                log.warning("%s: skipped: %s", path, error.strerror)
+                return
+            raise _unreadable(path, error) from None
+        if not size:
+            log.warning("%s: skipped: the file is empty", path)
+        elif kind := file_kind(path):
+            self.own.append(f"{path.as_posix()} ({kind})")
+        elif (key := os.path.abspath(path)) not in self.found:
+            language = find_language(unpacked(path.name).rpartition(".")[0], folder_language)
+            self.found[key] = Source(path.as_posix(), path, size, language if self.names else "", named)
+        elif named:
+            self.found[key] = replace(self.found[key], named=True)
+
+    def report(self) -> None:
+        """Log skipped files, and languages found in names, with counts."""
+        if self.others:
+            counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
+            log.warning("skipped, no document format: %s", counts)
+        if self.own:
+            log.warning("skipped, written by metasearch: %s", list_some(self.own))
+        named: dict[str, list[str]] = {}
+        for source in self.found.values():
+            if is_known(source.language):
+                named.setdefault(source.language, []).append("/".join(source.file.split("/")[-2:]))
+        if named:
+            shown = (f"{language} {len(files):,} ({files[0]})" for language, files in sorted(named.items()))
+            log.info("languages from file names: %s", ", ".join(shown))
+
+
+def list_some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _unreadable(path: Path, error: OSError) -> DataError:
+    return DataError(f"{path}: cannot be read: {error.strerror or error}")
+
+
+def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Iterator[Passage]:
+    """Yield the passages in files and folders; see `sources` and `passages`.
+
+    A document that is found in a folder and cannot be read is skipped, from its damage on, with a warning.
+
+    Example:
+        >>> from metasearch.search.documents.read import read
+        >>> passages = list(read(["docs"]))
+    """
+    asked = settings or Settings()
+    detected, shared = Counter[tuple[str, str]](), Counter[str]()
+    pages, skipped = Pages(), set[str]()
+    documents = sources(paths, asked.names)
+    for source in documents:
+        try:
+            add_page(pages, source, asked)
+        except DataError as error:
+            _skip(source, error)
+            skipped.add(source.file)
+    pages.decide()
+    for source in documents:
+        notes = Notes()
+        try:
+            yield from passages(source, asked, notes, pages) if source.file not in skipped else ()
+        except DataError as error:
+            _skip(source, error)
+            continue
+        for problem in notes.problems:
+            log.warning("%s", problem)
+        for what, times in notes.counts.items():
+            log.warning("%s: %s: %d", source.file, what, times)
+        detected += notes.detected
+        shared += notes.repeated
+    for line in (*disagreements(detected, asked.detect_always), *describe_repeated(shared)):
+        log.warning("%s", line)
+
+
+def is_page(file: str) -> bool:
+    """Return whether a file is one page, by its name."""
+    return unpacked(file.lower()).endswith(_PAGE_SUFFIXES)
+
+
+def page_of(passage: Passage) -> tuple[str, int]:
+    """Return what tells a passage's page: its file, and its line where a line of the file is a page."""
+    return passage.file, 0 if is_page(passage.file) else passage.line
+
+
+def group_of(passage: Passage) -> str:
+    """Return what a passage's page shares with its translations: the field `group`, or its path without the language.
+
+    A line of a file is a page without translations unless it has the field.
+    """
+    if GROUP in passage.fields:
+        return f"group {passage.fields[GROUP]}"
+    file, line = page_of(passage)
+    return f"{file}:{line}" if line else path_without_language(file)
+
+
+def _skip(source: Source, error: DataError) -> None:
+    """Warn of a document that cannot be read, or raise the error if the user named it."""
+    if source.named:
+        raise error
+    log.warning("document skipped: %s", error)
+
+
+def add_page(pages: Pages, source: Source, settings: Settings) -> None:
+    """Add a document to the pages, unless it has rows or is too large for a page, or all text is kept."""
+    if source.reader != "rows" and source.size <= _LARGEST_PAGE and not settings.keep_repeated:
+        notes = Notes()
+        pages.add(source.file, source.language, list(_sections(source, settings, notes)), notes)
+
+
+def describe_repeated(shared: Mapping[str, int]) -> list[str]:
+    """Return a line about dropped blocks, the most frequent first; no line if there are none."""
+    if not shared:
+        return []
+    ranked = sorted(shared, key=lambda text: (-shared[text], text))
+    shown = ", ".join(f"'{text[:40]}'" for text in ranked[:_NAMED])
+    return [
+        f"left out, as most pages of a folder share them: {len(shared):,} block{'s' * (len(shared) > 1)}, "
+        f"{sum(shared.values()):,} times, such as {shown}; --keep-repeated keeps them"
+    ]
+
+
+def _sections(source: Source, settings: Settings, notes: Notes) -> Iterator[Section]:
+    # When it is used: each reader needs a library of its own.
+    reader = import_module(f"metasearch.search.documents.readers.{source.reader}")
+    yield from reader.sections(source.path, settings, notes)
+
+
+def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | None = None) -> Iterator[Passage]:
+    """Yield a document's passages in order; `pages` may hold its text."""
+    chunker = Chunker(settings)
+    count = 0
+    found = pages.sections(source.file, notes) if pages and source.file in pages else _sections(source, settings, notes)
+    for section in found:
+        pieces, places = tee(chunker.cut(section, notes))
+        lines = section.lines(offset for offset, _ in places)
+        for (offset, text), line in zip(pieces, lines, strict=True):
+            count += 1
+            language, mark = _language(section, text, source, settings, notes), section.heading(offset)
+            heading = BELOW.join(mark.path)
+            yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
+    if not count:
+        notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1
+    notes.close(source.path.as_posix())
+
+
+def _language(section: Section, text: str, source: Source, settings: Settings, notes: Notes) -> str:
+    labels = (section.language, source.language, settings.language or "")
+    stated = next(filter(is_known, labels), "")
+    language = primary_language(stated) if stated else ""
+    found = UNKNOWN
+    if settings.detect and (not stated or language in settings.detectable):
+        found = settings.detect(text)
+    if not stated:
+        return found
+    if is_known(found):
+        notes.detected[stated, found] += 1
+        if settings.detect_always and found != language:
+            return found
+    return stated

@@ -1,0 +1,201 @@
+"""Markdown source: headings, lists and code keep their marks.
+
+Text that a rendered page hides is removed: front matter, comments, scripts, styles, and data in addresses such as
+`data:image/png;base64,`. Code is shown as written.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+from metasearch.search.documents.chunking import Settings, end_of_block
+from metasearch.search.documents.front_matter import read_front_matter
+from metasearch.search.documents.passage import HeadingMark, Notes, Section
+from metasearch.search.documents.readers.html import ENDLESS_COMMENT
+from metasearch.search.documents.readers.text import lines
+
+_SIZE = 2**18
+"""Characters of a section, unless a block of Markdown is longer."""
+_MOST = 2**22
+_NOWHERE = re.compile(r"""^[ \t>*+-]*(\[[^\]\n]+\]:[ \t]*(?:\#|<>)[ \t]*(?:\([^)]*\)|"[^"]*"|'[^']*')[ \t]*)$""", re.M)
+"""A comment that is written as a link to nowhere: `[//]: # (a comment)`."""
+_SUSPECT = re.compile(r"<[!?]|<(?:script|style|template)\b|data:|\]:[ \t]*(?:#|<>)", re.I)
+_HIDDEN = re.compile(
+    r"(?P<escape>\\.)|(?P<ticks>`+)|(?P<empty><!--?-?>)|(?P<comment><!--)|(?P<cdata><!\[CDATA\[)|(?P<declared><![a-z])"
+    r"|(?P<told><\?)|<(?P<element>script|style|template)\b"
+    r"|(?P<before>\]\(\s*<?|\]:[ \t]*\n?[ \t>]*<?|=\s*[\"']?|url\(\s*[\"']?)(?=data:(?:[\w.+-]+/[\w.+-]+)?[;,])",
+    re.I | re.S,
+)
+"""Beginnings of hidden text, and of code."""
+_ENDS = {"comment": "-->", "cdata": r"\]\]>", "declared": ">", "told": r"\?>"}
+_DATA_ENDS = {"<": "(?=>)", '"': '(?=")', "'": "(?=')"}
+
+_HEADING = re.compile(r"^ {0,3}(?:#|=+[ \t]*$|-+[ \t]*$)", re.M)
+_ATTRIBUTES = re.compile(r"\s*\{[#.:][^}]*\}\s*$")
+"""Attributes of a heading, such as `{#margins}`."""
+_MARKS = re.compile(r"!?\[(?P<text>[^\]]*)\]\([^)]*\)|[*`]|<[^>]+>")
+"""Marks of Markdown and HTML in a heading, apart from the text of a link."""
+
+Span = tuple[int, int]
+
+
+def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
+    """Yield a file's text in sections with bounded size."""
+    source, first = lines(path), ""
+    for part in source:
+        first += part
+        if len(first) > _SIZE:
+            break
+    matter = read_front_matter(first, path, notes)
+    line = 1 + first.count("\n", 0, matter.length)
+    above: list[tuple[int, str]] = []
+    for text in _blocks(first[matter.length :], source):
+        spans = sorted(_hidden(text)) if _SUSPECT.search(text) else []
+        shown, marks = _visible(text, spans, line) if spans else (text, None)
+        headings = _headings(shown, above)
+        yield Section(shown, line, matter.language, matter.title, marks, markdown=True, headings=headings)
+        closed = text.rfind("-->")
+        for start, _ in spans:
+            if start > closed and text.startswith("<!--", start):
+                notes.add("not shown", f"{path}:{line + text.count(chr(10), 0, start)}: {ENDLESS_COMMENT}")
+        line += text.count("\n")
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """Return a parser of blocks; they distinguish code from text."""
+    parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+def _headings(text: str, above: list[tuple[int, str]]) -> list[HeadingMark]:
+    """Return the headings in a text; `above` has level and text of those before it, and then of those before its end.
+
+    A link or emphasis in a heading is its text alone.
+    """
+    found = [HeadingMark(0, tuple(each for _, each in above))]
+    if not _HEADING.search(text):
+        return found
+    tokens, starts = _parser().parse(text), [0, *(match.end() for match in re.finditer("\n", text))]
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open" and not opening.level and opening.map:
+            level, written = int(opening.tag[1]), _ATTRIBUTES.sub("", inline.content)
+            above[:] = [each for each in above if each[0] < level]
+            above.append((level, " ".join(_MARKS.sub(r"\g<text>", written).split())))
+            found.append(HeadingMark(starts[opening.map[0]], tuple(each for _, each in above)))
+    return found
+
+
+def _blocks(text: str, source: Iterator[str]) -> Iterator[str]:
+    """Yield a text and the rest of its source in parts that end between two blocks of Markdown."""
+    size = _SIZE
+    while True:
+        if len(text) > size:
+            end = _start_of_last(text) if size < _MOST else end_of_block(text, 0, _SIZE)
+            yield from [text[:end]] if end else []
+            text = text[end:]
+            size = max(_SIZE, 2 * len(text))
+        part = next(source, None)
+        if part is None:
+            break
+        text += part
+    if text:
+        yield text
+
+
+def _start_of_last(text: str) -> int:
+    """Return the offset of the last top-level block of a text."""
+    starts = [token.map[0] for token in _parser().parse(text) if token.map and not token.level]
+    return sum(map(len, text.split("\n")[: starts[-1]])) + starts[-1] if starts else 0
+
+
+def _visible(text: str, spans: Sequence[Span], first: int) -> tuple[str, list[Span]]:
+    """Return a text without spans, and the offsets of its lines with their numbers from `first`.
+
+    Lines that become blank are removed.
+    """
+    masked, at = "", 0
+    # A text has no NUL characters, so that they can stand for what is hidden.
+    for start, end in spans:
+        if end > at:
+            start = max(start, at)
+            masked += text[at:start] + re.sub(".", "\0", text[start:end])
+            at = end
+    shown, marks, size = [], [], 0
+    for number, line in enumerate(re.findall(".*\n|.+", masked + text[at:]), first):
+        kept = line.replace("\0", "")
+        if kept.strip() or len(kept) == len(line):
+            marks.append((size, number))
+            shown.append(kept)
+            size += len(kept)
+    return "".join(shown), marks
+
+
+def _hidden(text: str) -> Iterator[Span]:
+    """Yield the hidden spans of a text, which are outside code."""
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    at, missing = 0, set[str]()
+    for token in _parser().parse(text):
+        if token.map and token.type in ("inline", "html_block", "fence", "code_block"):
+            start, end = (min(starts[line], len(text)) for line in token.map)
+            if start < at:  # another cell of a row
+                continue
+            yield from _hidden_between(text, at, start)
+            if token.type == "html_block":
+                yield from _hidden_in(text, start, end, missing, html=True)
+            elif token.type == "inline":
+                yield from _hidden_in(text, start, end, set())
+            at = end
+    yield from _hidden_between(text, at, len(text))
+
+
+def _hidden_between(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the hidden spans between blocks, where definitions of links stand."""
+    yield from (match.span(1) for match in _NOWHERE.finditer(text, start, end))
+    yield from _hidden_in(text, start, end, set())
+
+
+def _hidden_in(text: str, start: int, end: int, missing: set[str], html: bool = False) -> Iterator[Span]:
+    """Yield the hidden spans of a part of a text.
+
+    In running text, code and comments without an end are shown. A blank line ends an HTML block, but no comment or
+    script in it. `missing` collects end patterns that do not occur in the rest of the text.
+    """
+    while match := _HIDDEN.search(text, start, end):
+        start, code = match.end(), match.lastgroup in ("escape", "ticks")
+        if html and code:
+            continue
+        closing = _closing(match)
+        last = len(text) if html and not match["before"] else end
+        found = None if closing in missing else re.compile(closing, re.I).search(text, start, last)
+        if found is None:
+            missing.add(closing)
+            if not html:
+                continue
+        start = found.end() if found else end
+        if not code:
+            yield _span(match, start)
+
+
+def _closing(match: re.Match[str]) -> str:
+    """Return the pattern of the end of what a match begins."""
+    kind = str(match.lastgroup)
+    if kind == "ticks":
+        return f"(?<!`){match['ticks']}(?!`)"
+    if kind == "element":
+        return f"</{match['element'].lower()}\\s*>"
+    if kind == "before":
+        return _DATA_ENDS.get(match["before"][-1], r"(?=[\s)>])|\Z")
+    return _ENDS.get(kind, "")
+
+
+def _span(match: re.Match[str], end: int) -> Span:
+    """Return the hidden span up to an end. Of an address with data, only the data are hidden."""
+    return (match.end() if match["before"] else match.start()), end

@@ -1,0 +1,88 @@
+"""What copies of an index in databases share: numbers, digests, words and pages of rows.
+
+A copy has each row once, at its first place, with the page and the group of translations of that place. A folder has a
+row in all pages that share its text.
+"""
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.errors import ConfigError
+from metasearch.search.index.base import Keys, PageScores, Rows, SearchError, Words
+from metasearch.search.index.local import LocalStore
+
+AT_ONCE = 256
+"""Rows that are read and sent together."""
+K1, B = 1.5, 0.75
+"""Constants of BM25, as in a local index."""
+_MEASURED = 10_000
+"""Passages in the estimate of BM25's mean length."""
+
+
+def require_expanded(name: str, state: Mapping[str, Any]) -> None:
+    """Raise `SearchError` if a copy was made without expanded vectors."""
+    if not state["expanded"]:
+        message = f"{name} has no expanded vectors; call metasearch index --expand --to {name}"
+        raise SearchError("expand", "cannot_expand", message)
+
+
+def numbers_of_keys(keys: Keys) -> Rows:
+    """Return each key's number in a database, `(n,)`: its first 63 bits.
+
+    Two of 100 million passages have the same number in one of 1,800 copies, which is a `ConfigError`.
+    """
+    numbers = first_bits(keys)
+    if len(np.unique(numbers)) < len(numbers):
+        raise ConfigError("two passages would have the same number in the database; use a local index")
+    return numbers
+
+
+def first_bits(keys: Keys) -> Rows:
+    """Return the first 63 bits of keys, `(n,)`."""
+    return (np.ascontiguousarray(keys[:, :8]).view(">u8").ravel() >> np.uint64(1)).astype(np.int64)
+
+
+def digest(values: Iterable[object], mark: int) -> int:
+    """Return a number that differs where a row's values do; `mark` tells whether its vectors are current."""
+    return zlib.crc32("\x00".join(map(str, values)).encode(), mark)
+
+
+def vectors_mark(store: LocalStore, expanded: bool) -> int:
+    """Return a number that differs where the vectors of equal texts do; queries can change without it."""
+    known = store.plan.projection
+    projection = b"" if known is None else known.centre.tobytes() + known.directions.tobytes()
+    # A second vector depends on all texts.
+    return zlib.crc32(projection + (store.contents if expanded else "").encode())
+
+
+def page_table(found: Sequence[tuple[int, float, str, str, str]]) -> PageScores:
+    """Return rows with their scores, pages, groups and languages of pages, which are in the order of the pages."""
+    rows, scores, pages, groups, languages = zip(*found, strict=True) if found else ((),) * 5
+    starts = np.array([i for i, page in enumerate(pages) if i == 0 or page != pages[i - 1]], np.int64)
+    heads = starts.tolist()
+    numbers: dict[str, int] = {}
+    numbered = np.array([numbers.setdefault(groups[i], len(numbers)) for i in heads], np.int64)
+    tags = [languages[i] for i in heads]
+    return PageScores(np.array(rows, np.int64), np.array(scores, np.float32), starts, tags, numbered)
+
+
+def parts(rows: Sequence[int]) -> list[list[int]]:
+    """Return rows in parts of `AT_ONCE`."""
+    return [list(rows[start : start + AT_ONCE]) for start in range(0, len(rows), AT_ONCE)]
+
+
+def mean_length(store: LocalStore, words: Words) -> float:
+    """Return the mean number of words in a text of an index, estimated from at most 10,000 texts."""
+    rows = np.unique(np.linspace(0, len(store) - 1, min(len(store), _MEASURED)).astype(np.int64))
+    texts = ([passage.text for passage, _ in store.passages(part)] for part in parts(rows.tolist()))
+    return float(np.mean([len(cut) for own in texts for cut in words(own)]))
+
+
+def word_weights(cut: Sequence[int], length: float) -> tuple[Rows, NDArray[np.float64]]:
+    """Return a text's distinct words and their weights without the IDF, f / (f + k1 (1 - b + b |text| / length))."""
+    distinct, counts = np.unique(np.asarray(cut, np.int64), return_counts=True)
+    return distinct, counts / (counts + K1 * (1 - B + B * len(cut) / length))

@@ -1,0 +1,64 @@
+"""Second vectors of an index, moved towards other languages (`metasearch.encoders.pool_scores`).
+
+They are computed at the first search that needs them, and cached in the folder of the index.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.config.languages import UNKNOWN
+from metasearch.data.formats.arrays import derive
+from metasearch.search.index.base import SearchError
+from metasearch.search.index.exact_search import Quantised, to_int8
+
+FOLDER = "expansion"
+MOST = 2**18
+"""Passages of an index that can be expanded, each of which is compared with all of the others."""
+
+log = logging.getLogger(__name__)
+
+
+def expand_vectors(
+    folder: Path, contents: str, quantised: Quantised, languages: Mapping[str, NDArray[np.bool_]]
+) -> Quantised:
+    """Return the second vectors of all rows; rows of unknown language keep theirs.
+
+    Args:
+        folder: of the index.
+        contents: hash of its rows and of their projection.
+        quantised: vectors of all rows.
+        languages: which rows each language has, `(R,)` each.
+
+    Raises:
+        SearchError: there are more than `MOST` rows, or rows of one language alone.
+    """
+    from metasearch.encoders.pool_scores import ALPHA, expanded  # loads torch
+
+    count = len(quantised.codes)
+    if count > MOST:
+        most = f"expansion compares all passages with each other, at most {MOST:,}"
+        raise SearchError("expand", "cannot_expand", f"{most}; the index has {count:,}")
+    known = {tag: rows for tag, rows in languages.items() if tag != UNKNOWN}
+    if len(known) < 2:
+        there = f"here all are in {next(iter(known))}" if known else "here none has a known language"
+        raise SearchError("expand", "cannot_expand", f"expansion needs passages in several languages; {there}")
+    if UNKNOWN in languages:
+        log.warning("not expanded, language unknown: %s passages", f"{languages[UNKNOWN].sum():,}")
+
+    def compute() -> Mapping[str, NDArray[np.generic]]:
+        log.info("comparing %s passages with each other, once", f"{count:,}")
+        vectors, numbers = quantised.take(slice(None)), np.full(count, -1, np.int64)
+        for number, rows in enumerate(known.values()):
+            numbers[rows] = number
+        there = numbers >= 0
+        vectors[there] = expanded(vectors[there], numbers[there])
+        return to_int8(vectors)._asdict()
+
+    key = hashlib.sha256(json.dumps([3, ALPHA, contents]).encode()).hexdigest()
+    return Quantised(**derive(folder / FOLDER, key, compute))

@@ -1,0 +1,159 @@
+"""Pages of an index: their passages, and their translations."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.search.index.base import PageScores, Rows, Scores, group_keys, number_groups
+
+
+@dataclass(frozen=True, eq=False)
+class PageBook:
+    """P pages at n places of R rows.
+
+    Attributes:
+        rows: row at each place, page by page, `(n,)`. A row is at several places where pages share a text.
+        starts: first place of each page, `(P,)`.
+        languages: language of most places of each page, `(P,)`.
+        groups: number of each page's group of translations, `(P,)`.
+    """
+
+    rows: Rows
+    starts: Rows
+    languages: NDArray[np.str_]
+    groups: Rows
+
+    @classmethod
+    def of(cls, rows: Rows, starts: Rows, tags: NDArray[Any], names: Sequence[str]) -> Self:
+        """Return the book of pages whose translations have the same name; `tags` is the language of each place."""
+        known, codes = np.unique(tags, return_inverse=True)
+        counts = np.zeros((len(starts), len(known)), np.int64)
+        np.add.at(counts, (np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows))), codes), 1)
+        languages = known[counts.argmax(1)] if len(known) else np.zeros(0, np.str_)
+        return cls(rows, starts, languages, number_groups(names, languages.tolist()))
+
+    def first_places(self) -> tuple[Rows, Rows]:
+        """Return for each row the page of its first place, and how many passages of the page are before it, `(R,)`."""
+        _, first = np.unique(self.rows, return_index=True)
+        pages = self._page_of_place[first]
+        return pages, first - self.starts[pages]
+
+    def scores(self, found: Rows, inside: NDArray[np.bool_] | None, score: Callable[[Rows], Scores]) -> PageScores:
+        """Return the passages of the pages of some rows and of their translations, with their scores.
+
+        Args:
+            found: rows.
+            inside: the rows that count, `(R,)`; None for all.
+            score: returns the scores of rows.
+        """
+        pages = np.unique(self._page_of_place[_find_all(self._by_row, found)])
+        pages = np.sort(_find_all(self._by_group, np.unique(self.groups[pages])))
+        lengths = self._sizes[pages]
+        page = np.repeat(np.arange(len(pages)), lengths)
+        places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - self.starts[pages], lengths)
+        if inside is not None:
+            kept = inside[self.rows[places]]
+            places, page = places[kept], page[kept]
+        rows = self.rows[places]
+        there, starts = np.unique(page, return_index=True)
+        _, groups = np.unique(self.groups[pages[there]], return_inverse=True)
+        tags, shared = self.languages[pages[there]].tolist(), self._first_page[rows] < pages[page]
+        return PageScores(rows, score(rows), starts, tags, groups, shared)
+
+    @cached_property
+    def _first_page(self) -> Rows:
+        """The first page of each row, `(R,)`."""
+        known, first = np.unique(self.rows, return_index=True)
+        found = np.zeros(known.max(initial=-1) + 1, np.int64)
+        found[known] = self._page_of_place[first]
+        return found
+
+    @cached_property
+    def _by_row(self) -> tuple[Rows, Rows]:
+        return _sorted(self.rows)
+
+    @cached_property
+    def _by_group(self) -> tuple[Rows, Rows]:
+        return _sorted(self.groups)
+
+    @cached_property
+    def _sizes(self) -> Rows:
+        return np.diff(self.starts, append=len(self.rows))
+
+    @cached_property
+    def _page_of_place(self) -> Rows:
+        return np.repeat(np.arange(len(self.starts)), self._sizes)
+
+
+class PagePlace(NamedTuple):
+    """Where a row is among the pages, as a copy of an index keeps it.
+
+    Attributes:
+        page: hash of the page.
+        group: hash of what the page has in common with its translations.
+        language: of most places of the page.
+        position: how many passages of the page are before it.
+    """
+
+    page: str
+    group: str
+    language: str
+    position: int
+
+
+@dataclass(frozen=True, eq=False)
+class PagePlaces:
+    """The places of R rows among P pages, each at its first place alone.
+
+    Hashes depend on file, line and group of a page, so that they stay when other documents come or go.
+
+    Attributes:
+        pages: number of the page of each row, `(R,)`.
+        positions: how many passages of the page are before each row, `(R,)`.
+        languages: of the pages, `(P,)`.
+        page_hashes, group_hashes: of the pages, `(P,)`.
+    """
+
+    pages: Rows
+    positions: Rows
+    languages: Sequence[str]
+    page_hashes: Sequence[str]
+    group_hashes: Sequence[str]
+
+    @classmethod
+    def of(cls, book: PageBook, pages: Sequence[tuple[str, int]], names: Sequence[str]) -> Self:
+        """Return the places in a book of pages (file and line); `names` as for `PageBook.of`."""
+        languages = book.languages.tolist()
+        keys = group_keys(names, languages, pages)
+        return cls(*book.first_places(), languages, [*map(_hash, pages)], [*map(_hash, keys)])
+
+    def __getitem__(self, row: int) -> PagePlace:
+        """Return the place of a row."""
+        page = int(self.pages[row])
+        own = self.page_hashes[page], self.group_hashes[page], self.languages[page]
+        return PagePlace(*own, int(self.positions[row]))
+
+
+def _hash(key: object) -> str:
+    """Return 64 bits of a hash in hexadecimal digits."""
+    return hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+
+
+def _sorted(values: Rows) -> tuple[Rows, Rows]:
+    """Return the places of values in ascending order, and the values in that order."""
+    order = np.argsort(values, kind="stable")
+    return order, values[order]
+
+
+def _find_all(values: tuple[Rows, Rows], wanted: Rows) -> Rows:
+    """Return all places of some values, which are sorted as by `_sorted`."""
+    order, ascending = values
+    first = np.searchsorted(ascending, wanted)
+    counts = np.searchsorted(ascending, wanted, side="right") - first
+    found: Rows = order[np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - first, counts)]
+    return found

@@ -1,0 +1,80 @@
+"""Where the documents and the encoder of an index are, so that folders can move, and the addresses of documents.
+
+An index names documents relative to a root. It keeps the root as an absolute path and as seen from the folder of the
+index: the second one counts where it exists, so that index and documents can move together. An index of an earlier
+release has no root, and names documents as they were given. The site of an index is the address of its root.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from metasearch.errors import ConfigError
+from metasearch.search.documents.passage import Passage
+from metasearch.search.settings import parse_site
+
+ROOT, ENCODER, SITE = "root", "encoder_beside", "site"
+"""Keys in the state of an index."""
+_IN_FRAGMENT = "/?:@!$&'()*+,;="
+"""What a fragment may have beside letters, digits and `-._~` (RFC 3986, section 3.5)."""
+
+
+def root_facts(root: Path, index: Path) -> dict[str, Any]:
+    """Return a root as the state of an index keeps it."""
+    return {ROOT: {"path": root.as_posix(), "from_index": Path(os.path.relpath(root, index.resolve())).as_posix()}}
+
+
+def roots(state: Mapping[str, Any], index: Path) -> list[Path]:
+    """Return where the root of an index may be, best first; nothing for an index of an earlier release."""
+    if ROOT not in state:
+        return []
+    return [Path(os.path.normpath(index.resolve() / state[ROOT]["from_index"])), Path(state[ROOT]["path"])]
+
+
+def find_root(state: Mapping[str, Any], index: Path) -> Path | None:
+    """Return the root of an index; where none exists, the one that was written."""
+    known = roots(state, index)
+    return next((root for root in known if root.is_dir()), known[-1] if known else None)
+
+
+def site_facts(site: str) -> dict[str, Any]:
+    """Return the address of a root as the state of an index keeps it; `ConfigError` if it is none."""
+    try:
+        return {SITE: parse_site(site)}
+    except ValueError as error:
+        raise ConfigError(f"--site: {error} (got '{site}')") from None
+
+
+def passage_url(passage: Passage, site: str, canonical: str = "") -> str:
+    """Return the address of a passage: its page, and its anchor if it has one; empty where the page has no address.
+
+    Args:
+        passage: from an index.
+        site: address of the root of the documents, or empty.
+        canonical: address that the page names as its own, or empty.
+    """
+    outside = passage.file.startswith("/") or ".." in passage.file.split("/")  # names as they were given
+    page = canonical or (f"{site}{quote(passage.file)}" if site and not outside else "")
+    return f"{page}#{quote(passage.anchor, safe=_IN_FRAGMENT)}" if page and passage.anchor else page
+
+
+def encoder_facts(name: str, index: Path) -> dict[str, Any]:
+    """Return what an index keeps about an encoder in the same folder, as in a tuning: its name there."""
+    beside = os.path.isabs(name) and Path(name).parent == index.resolve().parent
+    return {ENCODER: Path(name).name if beside else ""}
+
+
+def find_encoder(state: Mapping[str, Any], index: Path) -> str:
+    """Return the encoder of an index: beside the index where it was made so, or by its name."""
+    beside = index.resolve().parent / state.get(ENCODER, "")
+    return str(beside) if state.get(ENCODER) and beside.is_dir() else str(state["kind"]["encoder"])
+
+
+def shown(path: Path) -> str:
+    """Return a path as a user opens it from the current folder: relative if it is below, else unchanged."""
+    with suppress(OSError, ValueError):  # the current folder is gone; the path is not below
+        return path.relative_to(Path.cwd()).as_posix()
+    return path.as_posix()

@@ -1,0 +1,313 @@
+"""An index in PostgreSQL with pgvector: a copy of a local index in two tables, made by `metasearch index --to`.
+
+A row of TABLE is a text in a language, numbered by the first 63 bits of its key. It came with update `since` and left
+with update `until`, null if it is there. Rows that left with the last update stay, so that a reader has all rows of the
+update with which it began. A row of TABLE_state is an update: encoder, settings, projection, and how many passages have
+each word.
+"""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load
+
+from metasearch.config.languages import normalise_tag
+from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
+from metasearch.search.documents.passage import Passage
+from metasearch.search.index.base import (
+    CopyResult,
+    Kind,
+    PageScores,
+    Ranking,
+    Rows,
+    Store,
+    Words,
+    keys_by_language,
+    require_field,
+    require_languages,
+)
+from metasearch.search.index.copies import first_bits, page_table, require_expanded
+from metasearch.search.index.local import PLACES, LocalStore
+from metasearch.search.index.places import SITE
+from metasearch.search.index.plan import SearchPlan
+from metasearch.search.index.postgresql_copy import (
+    copy_to_postgresql,
+    create_tables,
+    sparse_text,
+    unpack_counts,
+)
+from metasearch.search.index.postgresql_server import Address, Server
+from metasearch.search.settings import Condition
+
+log = logging.getLogger(__name__)
+
+_EXPLORED, _EXPLORED_MOST = 200, 1000
+"""Rows that a search in an index of vectors keeps in sight, at least and at most (`hnsw.ef_search`)."""
+_EXACT = 20_000
+"""Rows of some languages that are all read rather than searched in an index of vectors."""
+_NEAR, _NEAR_LEAST = 2, 100
+"""How many times as many rows as are wanted it brings, and at least: with conditions it ends once it has so many."""
+
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
+
+class PostgresStore(Store):
+    """Tables that a `Searcher` searches as it does a local index.
+
+    Rows are the numbers of passages. Hits come from an index of pgvector (HNSW), which is approximate, or from a scan
+    of all rows that meet the conditions, as the server plans it. Vectors are in float16.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server, self._table = server, server.address.table
+        self.name = server.address.shown
+        with server.connection() as connection:
+            connection.execute(_SNAPSHOT)
+            number = server.number(connection)
+            if number is None:
+                raise RunFolderError(
+                    f"{self.name}: no such table; call metasearch index DOCUMENTS -o INDEX --to {self.name}"
+                )
+            sql = f"SELECT state, arrays FROM {self._table}_state WHERE number = %s"
+            self.state, packed = connection.execute(sql, (number,)).fetchone()
+        self.number = number
+        self.kind = Kind(**self.state["kind"])
+        self.plan = SearchPlan.read(load(packed) if packed else {}, self.state["ranking"])
+        self._visible = f"since <= {number} AND (until IS NULL OR until > {number})"
+
+    @classmethod
+    def check(cls, address: str, expanded: bool) -> None:
+        """Raise an error if an index cannot be copied to an address; nothing is changed there."""
+        server = Server(Address.parse(address))
+        with server.connection() as connection, connection.transaction(force_rollback=True):
+            server.prepare(connection)
+            if server.number(connection) is None:
+                create_tables(connection, server.address.table, 1)
+
+    @classmethod
+    def open(cls, address: str) -> "PostgresStore":
+        """Open the index at an address."""
+        return cls(Server(Address.parse(address)))
+
+    @classmethod
+    def copy(
+        cls, index: LocalStore, address: str, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
+    ) -> CopyResult:
+        """Make new or existing tables a copy of a local index, in one transaction."""
+        return copy_to_postgresql(Server(Address.parse(address)), index, words, expanded, on_sent)
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Languages that the encoder hardly knows, as the index said that was copied."""
+        return dict(self.state["unknown"])
+
+    @property
+    def site(self) -> str:
+        """The address of the root of the documents, as the index said that was copied; empty without one."""
+        return str(self.state.get(SITE, ""))
+
+    @property
+    def languages(self) -> dict[str, int]:
+        """How many passages each language has, most first."""
+        return dict(self.state["languages"])
+
+    def __len__(self) -> int:
+        """Return how many passages there are."""
+        return sum(self.languages.values())
+
+    def changed(self) -> bool:
+        """Return whether the index was updated since it was opened."""
+        with self._server.connection() as connection:
+            return self._server.number(connection) != self.number
+
+    def reopen(self) -> "PostgresStore":
+        """Return the index in its current state."""
+        return PostgresStore(self._server)
+
+    def search(
+        self,
+        vectors: NDArray[np.float32],
+        top_k: int = 10,
+        groups: Sequence[Collection[str]] = ((),),
+        expanded: bool = False,
+        where: Sequence[Condition] = (),
+    ) -> list[Ranking]:
+        """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
+        if not np.isfinite(vectors).all():
+            raise NonFiniteError("the vector of a query is not finite")
+        if top_k < 1:
+            raise ConfigError(f"top_k {top_k}: expected 1 or more")
+        if expanded:
+            self.expand()
+        column, queries = "expanded" if expanded else "dense", [str(vector.tolist()) for vector in vectors]
+        asked = [self._inside(languages, where) for languages in groups]
+        found = []
+        with self._reading() as connection:
+            connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
+            explored = str(min(max(_EXPLORED, 2 * top_k), _EXPLORED_MOST))
+            connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", (explored,))
+            for inside in asked:
+                ranked = self._nearest(connection, column, queries, top_k, *inside)
+                width = min((len(rows) for rows, _ in ranked), default=0)
+                rows = np.array([own[:width] for own, _ in ranked], np.int64).reshape(len(ranked), width)
+                found.append((rows, np.array([own[:width] for _, own in ranked], np.float32).reshape(rows.shape)))
+        return found
+
+    def _nearest(
+        self, connection: Any, column: str, queries: Sequence[str], top_k: int, inside: str,
+        values: Mapping[str, Any], count: int,
+    ) -> list[Ranking]:  # fmt: skip
+        """Return for each query the best of the rows inside: found by rounded vectors, ranked by the query's own."""
+        sql = (
+            f"SELECT id, -({column}::vector <#> %(query)s::vector) AS score FROM (SELECT id, {column} FROM "
+            f'"{self._table}" WHERE {inside} ORDER BY {column} <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near '
+            "ORDER BY score DESC, id LIMIT %(most)s"
+        )
+        most = min(top_k, count)
+        near = max(_NEAR * most, _NEAR_LEAST)
+        asked = [{**values, "query": query, "most": most, "near": near} for query in queries]
+        found: list[Any] = []
+        for exact in [True] if count <= _EXACT else [False, True]:
+            connection.execute("SELECT set_config('enable_indexscan', %s, true)", ("off" if exact else "on",))
+            found = [connection.execute(sql, own).fetchall() for own in asked]
+            if all(len(own) == most for own in found):  # else conditions leave fewer rows, or the index was left early
+                break
+        return [_ranking(own) for own in found]
+
+    def expand(self) -> None:
+        """Raise `SearchError` if the copy was made without expanded vectors."""
+        require_expanded(self.name, self.state)
+
+    def search_words(
+        self,
+        words: Words,
+        queries: Sequence[str],
+        top_k: int,
+        languages: Collection[str] = (),
+        where: Sequence[Condition] = (),
+    ) -> list[Ranking]:
+        """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each: all rows are read."""
+        counts, found = self._word_counts, []
+        if top_k < 1:
+            raise ConfigError(f"top_k {top_k}: expected 1 or more")
+        inside, values, _ = self._inside(languages, where)
+        sql = (
+            f'SELECT id, -(words <#> %(query)s::sparsevec) AS score FROM "{self._table}" '
+            f"WHERE {inside} AND words <#> %(query)s::sparsevec < 0 ORDER BY score DESC, id LIMIT %(most)s"
+        )
+        with self._reading() as connection:
+            for cut in words(list(queries)):
+                known = {word: counts[word] for word in map(int, cut) if word in counts}
+                weights = {word: np.log1p((len(self) - n + 0.5) / (n + 0.5)) for word, n in known.items()}
+                asked = {**values, "query": sparse_text(weights), "most": top_k}
+                found.append(_ranking(connection.execute(sql, asked).fetchall()))
+        return found
+
+    @cached_property
+    def _word_counts(self) -> Counter[int]:
+        """Word → how many passages have it."""
+        with self._reading() as connection:
+            sql = f"SELECT words FROM {self._table}_state WHERE number = %s"
+            return unpack_counts(connection.execute(sql, (self.number,)).fetchone()[0])
+
+    def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
+        """Return the passages of rows at their first places, and how many places each has."""
+        columns = "id, places, text, file, line, language, coalesce(fields, '{}'), heading, anchor"
+        wanted = [int(row) for row in rows]
+        with self._reading() as connection:
+            sql = f'SELECT {columns} FROM "{self._table}" WHERE id = ANY(%s) AND {self._visible}'
+            found = {row: (Passage(*own), places) for row, places, *own in connection.execute(sql, (wanted,))}
+        return [found[row] for row in wanted]
+
+    def score_pages(
+        self,
+        vector: NDArray[np.float32],
+        ranking: Ranking,
+        languages: Collection[str] = (),
+        expanded: bool = False,
+        where: Sequence[Condition] = (),
+    ) -> PageScores:
+        """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
+
+        A passage at several places is in the page of its first one alone. In a copy of an earlier release each page is
+        its best passage.
+        """
+        if not self.state.get("pages"):
+            return super().score_pages(vector, ranking, languages, expanded, where)
+        if expanded:
+            self.expand()
+        inside, values, _ = self._inside(languages, where)
+        column = "expanded" if expanded else "dense"
+        sql = (
+            f"SELECT id, -({column}::vector <#> %(query)s::vector), page, page_group, page_language "
+            f'FROM "{self._table}" WHERE {inside} AND page_group IN '
+            f'(SELECT page_group FROM "{self._table}" WHERE id = ANY(%(rows)s) AND {self._visible}) '
+            "ORDER BY page, page_position"
+        )
+        asked = {**values, "query": str(vector.tolist()), "rows": ranking[0].tolist()}
+        with self._reading() as connection:
+            return page_table(connection.execute(sql, asked).fetchall())
+
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the rows with its text and fields: row → language and number of places."""
+        require_languages(languages, self.languages)
+        written = [tag for tag in self.state["written"] if normalise_tag(tag) in languages]
+        numbers = first_bits(keys_by_language(passages, written))
+        with self._reading() as connection:
+            sql = f'SELECT id, language, places FROM "{self._table}" WHERE id = ANY(%s) AND {self._visible}'
+            there = {row: (tag, places) for row, tag, places in connection.execute(sql, (numbers.tolist(),))}
+        rows = numbers.reshape(len(passages), len(written)).tolist()
+        return [{row: there[row] for row in own if row in there} for own in rows]
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """Yield a connection in one snapshot; `RunFolderError` if its rows were deleted."""
+        with self._server.connection() as connection:
+            connection.execute(_SNAPSHOT)
+            sql = f"SELECT 1 FROM {self._table}_state WHERE number = %s"
+            if not connection.execute(sql, (self.number,)).fetchone():
+                raise RunFolderError(f"{self.name}: it was updated twice since it was opened; open it again")
+            yield connection
+
+    def _inside(self, languages: Collection[str], where: Sequence[Condition]) -> tuple[str, dict[str, Any], int]:
+        """Return the condition on rows in SQL, its values, and how many rows the languages have."""
+        require_languages(languages, self.languages)
+        values: dict[str, Any] = {}
+        texts = [self._visible, *(self._condition(each, f"v{i}_", values) for i, each in enumerate(where))]
+        if languages:
+            texts.append("language = ANY(%(languages)s)")
+            values["languages"] = sorted(set(languages))
+        return " AND ".join(texts), values, sum(self.languages[tag] for tag in set(languages or self.languages))
+
+    def _condition(self, condition: Condition, prefix: str, values: dict[str, Any]) -> str:
+        """Return a condition in SQL, with the meaning that it has in a local index (`Column`), and add its values."""
+        name, operator, number = condition.name, condition.operator, condition.number
+        level = "file" if name in PLACES and name not in self.state["fields"] else "fields"
+        if level == "fields":
+            require_field(condition, self.state["fields"])
+        if operator not in ("=", "!="):
+            values |= {f"{prefix}at": [level, name], f"{prefix}bound": float(number or 0)}
+            bound = f"jsonb_build_object('bound', %({prefix}bound)s::float8)"
+            return f"jsonb_path_exists(numbers #> %({prefix}at)s, '$[*] ? (@ {operator} $bound)', {bound})"
+        equal = [value for value in (condition.value, number) if value is not None]
+        values |= {f"{prefix}{i}": json.dumps({level: {name: [value]}}) for i, value in enumerate(equal)}
+        text = " OR ".join(f"filters @> %({prefix}{i})s::jsonb" for i in range(len(equal)))
+        return f"({text})" if operator == "=" else f"({text}) IS NOT TRUE"
+
+
+def _ranking(found: Sequence[tuple[int, float]]) -> Ranking:
+    return np.array([row for row, _ in found], np.int64), np.array([score for _, score in found], np.float32)
+
+
+STORE_POSTGRESQL = PostgresStore
+"""A copy of an index in PostgreSQL with pgvector: `postgresql://USER@HOST:PORT/DATABASE/TABLE`."""
+
+STORE_POSTGRES = PostgresStore
+"""The same by its short name: `postgres://USER@HOST:PORT/DATABASE/TABLE`."""

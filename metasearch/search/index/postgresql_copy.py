@@ -1,0 +1,246 @@
+"""The copy of a local index in PostgreSQL, in one transaction: rows are added and ended, others stay."""
+
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from metasearch.errors import ConfigError, RunFolderError
+from metasearch.search.documents.passage import Passage
+from metasearch.search.index.base import FREE, CopyResult, Kind, Rows, Words, fields_to_json
+from metasearch.search.index.copies import (
+    digest,
+    mean_length,
+    numbers_of_keys,
+    parts,
+    vectors_mark,
+    word_weights,
+)
+from metasearch.search.index.fields import numbers_in, scalars
+from metasearch.search.index.local import PLACES, LocalStore
+from metasearch.search.index.places import SITE
+from metasearch.search.index.postgresql_server import FORMAT, Server
+
+log = logging.getLogger(__name__)
+
+WIDEST = 4000
+"""Dimensions of a halfvec that pgvector indexes."""
+_WORDS = 10**9
+"""Dimensions of a sparsevec."""
+_COLUMNS = """
+    id bigint, since int, until int, digest bigint, language text, file text, line int, heading text, anchor text,
+    places int, text text, fields json, filters jsonb, numbers jsonb, dense halfvec({dimension}),
+    expanded halfvec({dimension}), words sparsevec({words}), {pages}, PRIMARY KEY (id, since)
+"""
+_PAGES = "page text", "page_group text", "page_language text", "page_position int"
+"""Columns that copies of earlier releases lack."""
+_INDEXES = (
+    "(language)",
+    "USING gin (filters jsonb_path_ops)",
+    "USING hnsw (dense halfvec_ip_ops)",
+    "USING hnsw (expanded halfvec_ip_ops)",
+    "(page_group)",
+)
+
+
+def copy_to_postgresql(
+    server: Server, store: LocalStore, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
+) -> CopyResult:
+    """Make new or existing tables a copy of a local index; readers see it whole or not at all."""
+    with server.connection() as connection:  # readers wait for a new column until the transaction ends
+        _lock(connection, server)
+        if server.number(connection) is not None:
+            _add_pages(connection, server.address.table)
+    with server.connection() as connection:
+        _lock(connection, server)
+        server.prepare(connection)
+        return _Copying(connection, server, store, words, expanded).copy(on_sent)
+
+
+def _lock(connection: Any, server: Server) -> None:
+    """Keep other writers away until the transaction ends."""
+    lock = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+    if not connection.execute(lock, (f"metasearch {server.address.table}",)).fetchone()[0]:
+        raise RunFolderError(f"{server.address.shown}: another process updates it; try again when it is done")
+
+
+def create_tables(connection: Any, table: str, dimension: int) -> None:
+    """Create the tables of an index."""
+    columns = _COLUMNS.format(dimension=dimension, words=_WORDS, pages=", ".join(_PAGES))
+    connection.execute(f'CREATE TABLE "{table}" ({columns})')
+    connection.execute(f"CREATE TABLE {table}_state (number int PRIMARY KEY, state json, arrays bytea, words bytea)")
+    connection.execute(f"COMMENT ON TABLE \"{table}\" IS '{FORMAT}'")
+
+
+def _add_pages(connection: Any, table: str) -> None:
+    """Add the columns of pages to a table of an earlier release."""
+    sql = "SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = ANY(%s)"
+    names = [column.split()[0] for column in _PAGES]
+    if connection.execute(sql, (table, names)).fetchone()[0] < len(_PAGES):
+        added = ", ".join(f"ADD COLUMN IF NOT EXISTS {column}" for column in _PAGES)
+        connection.execute(f'ALTER TABLE "{table}" {added}')
+
+
+class _Copying:
+    """An update of the tables within a transaction."""
+
+    def __init__(self, connection: Any, server: Server, store: LocalStore, words: Words, expanded: bool) -> None:
+        self.connection, self.store, self.words = connection, store, words
+        self.expanded = store.expanded if expanded else None
+        self.table, self.before = server.address.table, server.number(connection)
+        self.counts = Counter[int]()
+        self.state: dict[str, Any] = {}
+        self.known = b""
+        if self.before is None:
+            self._create(server.address.shown)
+        else:
+            sql = f"SELECT state, arrays, words FROM {self.table}_state WHERE number = %s"
+            self.state, self.known, counted = connection.execute(sql, (self.before,)).fetchone()
+            self.counts = unpack_counts(counted)
+        kind = Kind(**self.state["kind"])
+        kind.require_encoder(server.address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
+        kind.require_settings(server.address.shown, store.kind, FREE)  # on which `arrays` depend
+        record = store.plan.record
+        self.arrays = save(record) if record else b""
+        self.mark = vectors_mark(store, expanded)
+        self.of_files, self.pages = _by_row(store), store.page_places()
+        self.cleaned: list[int] = []
+
+    def _create(self, shown: str) -> None:
+        store = self.store
+        if store.kind.dimension > WIDEST:
+            raise ConfigError(f"{shown}: vectors of {store.kind.dimension} dimensions; pgvector indexes {WIDEST:,}")
+        create_tables(self.connection, self.table, store.kind.dimension)
+        self.state = {"kind": asdict(store.kind), "length": mean_length(store, self.words)}
+
+    def copy(self, on_sent: Callable[[int, int], None]) -> CopyResult:
+        """Write what differs, and the state if anything does."""
+        store, now = self.store, (self.before or 0) + 1
+        numbers = numbers_of_keys(store.row_keys())
+        sql = f'SELECT id, digest FROM "{self.table}" WHERE until IS NULL'
+        there: dict[int, int] = dict(self.connection.execute(sql).fetchall())
+        changed, fields = self._changed(numbers, there)
+        if self.cleaned:
+            ((first, _),) = store.passages(self.cleaned[:1])
+            where = f"{len(self.cleaned):,} passages, first {first.file}:{first.line}"
+            log.warning("%s: PostgreSQL stores no NUL characters, U+FFFD stands for them: %s", self.table, where)
+        gone = there.keys() - set(numbers.tolist())
+        state = {
+            **self.state, "contents": store.contents, "expanded": self.expanded is not None, "fields": sorted(fields),
+            "languages": store.languages, "written": list(store.state["languages"]), "unknown": store.unknown,
+            "ranking": store.ranking_facts, SITE: store.site, "pages": True,
+        }  # fmt: skip
+        if changed or gone or (state, self.arrays) != (self.state, self.known):
+            self._end([*gone, *(there.keys() & set(numbers[changed].tolist()))], now)
+            self._send(changed, numbers, now, on_sent)
+            lacking = _INDEXES if self.before is None else _INDEXES[-1:] * ("pages" not in self.state)
+            for each in lacking:  # faster at once than row by row
+                self.connection.execute(f'CREATE INDEX ON "{self.table}" {each}')
+            self.connection.execute(f"DELETE FROM {self.table}_state WHERE number < %s", (self.before,))
+            values = now, json.dumps(state), self.arrays, _pack(self.counts)
+            self.connection.execute(f"INSERT INTO {self.table}_state VALUES (%s, %s, %s, %s)", values)
+            self.connection.execute(f'ANALYZE "{self.table}"')
+        return CopyResult(len(store), len(changed), len(gone))
+
+    def _changed(self, numbers: Rows, there: Mapping[int, int]) -> tuple[list[int], set[str]]:
+        """Return the rows that are new or differ, and the names of fields to filter by."""
+        changed: list[int] = []
+        fields: set[str] = set()
+        for rows in parts(range(len(self.store))):
+            for row, (passage, places) in zip(rows, self.store.passages(rows), strict=True):
+                fields.update(_clean(name) for name, value in passage.fields.items() if scalars(value))
+                if there.get(int(numbers[row])) != self._described(row, passage, places)[0]:
+                    changed.append(row)
+        return changed, fields
+
+    def _described(self, row: int, passage: Passage, places: int) -> tuple[Any, ...]:
+        """Return the columns from `digest` to `numbers`."""
+        text, heading, anchor, fields = map(_clean, (passage.text, passage.heading, passage.anchor, passage.fields))
+        self.cleaned += [row] * ((text, fields) != (passage.text, passage.fields))
+        known = {"fields": fields, "file": _clean(self.of_files.get(row, {}))}
+        found = (
+            passage.language, passage.file, passage.line, heading, anchor, places, text,
+            fields_to_json(fields) or None, _filters(known, scalars), _filters(known, numbers_in),
+        )  # fmt: skip
+        return digest((*found, *self.pages[row]), self.mark), *found
+
+    def _end(self, gone: Sequence[int], now: int) -> None:
+        """End rows with this update, and delete those that ended with the one before."""
+        sql = f'UPDATE "{self.table}" SET until = %s WHERE until IS NULL AND id = ANY(%s) RETURNING words::text'
+        for (text,) in self.connection.execute(sql, (now, list(gone))):
+            self.counts.subtract(int(word) - 1 for word in re.findall(r"(\d+):", text))
+        self.connection.execute(f'DELETE FROM "{self.table}" WHERE until < %s', (now,))
+
+    def _send(self, changed: Sequence[int], numbers: Rows, now: int, on_sent: Callable[[int, int], None]) -> None:
+        sent = 0
+        with self.connection.cursor() as cursor, cursor.copy(f'COPY "{self.table}" FROM STDIN') as copy:
+            for rows in parts(changed):
+                passages = self.store.passages(rows)
+                dense = self.store.quantised.take(rows)
+                second = self.expanded.take(rows) if self.expanded else None
+                for i, cut in enumerate(self.words([passage.text for passage, _ in passages])):
+                    distinct, weights = word_weights(cut, self.state["length"])
+                    self.counts.update(distinct.tolist())
+                    copy.write_row((
+                        int(numbers[rows[i]]), now, None, *self._described(rows[i], *passages[i]),
+                        dense_text(dense[i]), None if second is None else dense_text(second[i]),
+                        sparse_text(dict(zip(distinct.tolist(), weights.tolist(), strict=True))),
+                        *self.pages[rows[i]],
+                    ))  # fmt: skip
+                sent += len(rows)
+                on_sent(sent, len(changed))
+
+
+def _by_row(store: LocalStore) -> dict[int, dict[str, list[str]]]:
+    """Return each row's paths and titles (`PLACES`), sorted."""
+    found: dict[int, dict[str, set[str]]] = {}
+    for name in PLACES:
+        for row, value in store.place_values(name):
+            found.setdefault(row, {}).setdefault(name, set()).add(value)
+    return {row: {name: sorted(values) for name, values in own.items()} for row, own in found.items()}
+
+
+def _filters(known: Mapping[str, Mapping[str, Any]], values_of: Callable[[Any], list[Any]]) -> str | None:
+    """Return the values of fields as JSON, by level (passage or file) and name; None without any."""
+    found = {
+        level: {name: values for name, value in own.items() if (values := values_of(value))}
+        for level, own in known.items()
+    }
+    return json.dumps(found, ensure_ascii=False) if any(found.values()) else None
+
+
+def _clean(value: Any) -> Any:
+    """Return a value of a field with U+FFFD for NUL characters."""
+    if isinstance(value, dict):
+        return {_clean(name): _clean(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_clean(each) for each in value]
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+
+
+def dense_text(vector: NDArray[np.float32]) -> str:
+    """Return a vector as pgvector reads it, in float16."""
+    return str(vector.astype(np.float16).tolist())
+
+
+def sparse_text(weights: Mapping[int, float]) -> str:
+    """Return the weights of words as pgvector reads them; its numbers begin with 1."""
+    return f"{{{','.join(f'{word + 1}:{weight:.7g}' for word, weight in weights.items())}}}/{_WORDS}"
+
+
+def _pack(counts: Mapping[int, int]) -> bytes:
+    pairs = [(word, count) for word, count in counts.items() if count > 0]
+    return np.array(pairs, np.int32).tobytes()
+
+
+def unpack_counts(packed: bytes) -> Counter[int]:
+    """Return how many passages have each word."""
+    pairs = np.frombuffer(packed, np.int32).reshape(-1, 2)
+    return Counter(dict(zip(pairs[:, 0].tolist(), pairs[:, 1].tolist(), strict=True)))

@@ -1,0 +1,494 @@
+"""An index in a Qdrant collection: a copy of a local index on your own server, made by `metasearch index --to`.
+
+Each point is a text in a language, numbered by the first 63 bits of its key. It has the named vectors `dense`,
+`expanded` (for `--expand`) and the sparse `words` (for `--hybrid`). The metadata of the collection has the encoder, the
+settings and the projection.
+"""
+
+import base64
+import logging
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
+
+from metasearch.config.extras import import_extra
+from metasearch.config.languages import normalise_tag
+from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
+from metasearch.search.documents.passage import Passage
+from metasearch.search.index.base import (
+    FREE,
+    CopyResult,
+    Kind,
+    PageScores,
+    Ranking,
+    Rows,
+    Store,
+    Words,
+    keys_by_language,
+    require_field,
+    require_languages,
+)
+from metasearch.search.index.copies import (
+    digest,
+    first_bits,
+    mean_length,
+    numbers_of_keys,
+    page_table,
+    parts,
+    require_expanded,
+    vectors_mark,
+    word_weights,
+)
+from metasearch.search.index.fields import numbers_in, scalars
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.page_book import PagePlace, PagePlaces
+from metasearch.search.index.places import SITE
+from metasearch.search.index.plan import SearchPlan
+from metasearch.search.settings import Condition
+
+log = logging.getLogger(__name__)
+
+DENSE, EXPANDED, WORDS = "dense", "expanded", "words"
+FORMAT, SCHEMA, WITHOUT_HEADINGS = "metasearch collection", 3, 2
+KEY_VARIABLE = "QDRANT_API_KEY"
+_ADDRESS = re.compile(r"(qdrants?)://([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?/([^/?#]+)")
+_LANGUAGES = 10_000
+_BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
+_SCROLLED = 4096
+GROUP = "page_group"
+_PAGE = "page", GROUP, "page_language", "page_position"
+"""Keys of a `PagePlace` in a payload, which collections of earlier releases lack."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a collection is: `qdrant://host:6333/collection`, or `qdrants://` over TLS."""
+
+    url: str
+    collection: str
+    shown: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Parse an address; `ConfigError` if invalid."""
+        found = _ADDRESS.fullmatch(text)
+        if not found or not 0 < int(found[3] or 6333) < 2**16:
+            raise ConfigError(f"'{text}': expected qdrant://HOST:PORT/COLLECTION, such as qdrant://localhost:6333/help")
+        scheme, host, port, collection = found.groups()
+        return cls(f"{'https' if scheme == 'qdrants' else 'http'}://{host}:{port or 6333}", collection, text)
+
+
+def connect(address: Address) -> Any:
+    """Return a client of the server; its API key is read from the variable `QDRANT_API_KEY`."""
+    client = import_extra("qdrant_client", "qdrant", address.shown)
+    return client.QdrantClient(url=address.url, api_key=os.environ.get(KEY_VARIABLE), timeout=60)
+
+
+class QdrantCollection:
+    """A collection on a server, which errors name."""
+
+    def __init__(self, address: Address, client: Any = None) -> None:
+        self.address = address
+        self.client = client or connect(address)
+        self.models = import_extra("qdrant_client.models", "qdrant", address.shown)
+
+    def call(self, method: str, **arguments: Any) -> Any:
+        """Call a method of the client for the collection; `RunFolderError` if the server does not do it."""
+        shown, raised = self.address.shown, import_extra("qdrant_client.http.exceptions", "qdrant", self.address.shown)
+        try:
+            return getattr(self.client, method)(self.address.collection, **arguments)
+        except raised.UnexpectedResponse as error:
+            said = f"{error.status_code} {error.reason_phrase}: {error.content.decode(errors='replace')[:200]}"
+            hint = f"; the key is read from {KEY_VARIABLE}" if error.status_code in (401, 403) else ""
+            raise RunFolderError(f"{shown}: the server answers {said}{hint}") from None
+        except raised.ResponseHandlingException as error:
+            raise RunFolderError(f"{shown}: the server cannot be reached: {error}") from None
+
+    def state(self) -> dict[str, Any] | None:
+        """Return the collection's metadata, or None."""
+        if not self.call("collection_exists"):
+            return None
+        found = dict(self.call("get_collection").config.metadata or {})
+        if found.get("format") != FORMAT or found.get("schema") not in (SCHEMA, WITHOUT_HEADINGS):
+            raise RunFolderError(
+                f"{self.address.shown}: this release of metasearch did not make the collection; choose another"
+            )
+        return found
+
+    def digests(self) -> dict[int, int]:
+        """Return each point's number and digest."""
+        found: dict[int, int] = {}
+        offset = None
+        while True:
+            records, offset = self.call(
+                "scroll", limit=_SCROLLED, offset=offset, with_payload=["digest"], with_vectors=False
+            )
+            found.update((int(record.id), int(record.payload["digest"])) for record in records)
+            if offset is None:
+                return found
+
+
+def _payload(passage: Passage, places: int, page: PagePlace, mark: int) -> dict[str, Any]:
+    """Return a passage as the payload of a point; `mark` tells whether its vectors are current."""
+    found = {**asdict(passage), "places": places, **dict(zip(_PAGE, page, strict=True))}
+    numbers = {name: numbers_in(value) for name, value in passage.fields.items()}
+    found["numbers"] = {name: values for name, values in numbers.items() if values}
+    return {**found, "digest": digest(found.values(), mark)}
+
+
+class QdrantStore(Store):
+    """A collection that a `Searcher` searches as it does a local index.
+
+    Rows are the numbers of points. Hits come from Qdrant's own index (HNSW), which is approximate, so that they can
+    differ from the exact hits of a local index.
+    """
+
+    def __init__(self, address: Address, client: Any = None) -> None:
+        self.name = address.shown
+        self._collection = QdrantCollection(address, client)
+        state = self._collection.state()
+        if not state or not state["contents"]:
+            problem = "the collection is incomplete" if state else "no such collection"
+            raise RunFolderError(
+                f"{address.shown}: {problem}; call metasearch index DOCUMENTS -o INDEX --to {address.shown}"
+            )
+        self.state = state
+        self.kind = Kind(**state["kind"])
+        self._spellings: dict[str, list[str]] = {}
+        """Canonical tag → tags of points: a collection may have those of an earlier version, such as `iw`."""
+        packed = base64.b64decode(state["arrays"])
+        self.plan = SearchPlan.read(load(packed) if packed else {}, state.get("ranking", {}))
+
+    @classmethod
+    def check(cls, address: str, expanded: bool) -> None:
+        """Raise an error if an index cannot be copied to an address: it is wrong, or the collection is another's."""
+        QdrantCollection(Address.parse(address)).state()
+
+    @classmethod
+    def open(cls, address: str) -> "QdrantStore":
+        """Open the collection at an address."""
+        return cls(Address.parse(address))
+
+    @classmethod
+    def copy(
+        cls, index: LocalStore, address: str, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
+    ) -> CopyResult:
+        """Make a new or existing collection a copy of a local index (`copy_to_qdrant`)."""
+        return copy_to_qdrant(index, Address.parse(address), words, expanded, on_sent)
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Languages that the encoder hardly knows, as the index said that was copied."""
+        return dict(self.state.get("unknown", {}))
+
+    @property
+    def site(self) -> str:
+        """The address of the root of the documents, as the index said that was copied; empty without one."""
+        return str(self.state.get(SITE, ""))
+
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """How many passages each language has, most first."""
+        found = self._collection.call("facet", key="language", limit=_LANGUAGES, exact=True)
+        counts = Counter[str]()
+        for hit in found.hits:
+            tag = normalise_tag(str(hit.value))
+            counts[tag] += int(hit.count)
+            self._spellings.setdefault(tag, []).append(str(hit.value))
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    def __len__(self) -> int:
+        """Return how many passages there are."""
+        return sum(self.languages.values())
+
+    def changed(self) -> bool:
+        """Return whether the collection was updated since it was opened."""
+        return self._collection.state() != self.state
+
+    def reopen(self) -> "QdrantStore":
+        """Return the collection in its current state."""
+        return QdrantStore(self._collection.address, self._collection.client)
+
+    def search(
+        self,
+        vectors: NDArray[np.float32],
+        top_k: int = 10,
+        groups: Sequence[Collection[str]] = ((),),
+        expanded: bool = False,
+        where: Sequence[Condition] = (),
+    ) -> list[Ranking]:
+        """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
+        if not np.isfinite(vectors).all():
+            raise NonFiniteError("the vector of a query is not finite")
+        if expanded:
+            self.expand()
+        using = EXPANDED if expanded else DENSE
+        found = []
+        for languages in groups:
+            ranked = self._ranked(vectors.tolist(), using, top_k, languages, where)
+            shape = len(ranked), min((len(rows) for rows, _ in ranked), default=0)
+            rows = np.array([each[: shape[1]] for each, _ in ranked], np.int64).reshape(shape)
+            found.append((rows, np.array([each[: shape[1]] for _, each in ranked], np.float32).reshape(shape)))
+        return found
+
+    def expand(self) -> None:
+        """Raise `SearchError` if the copy was made without expanded vectors."""
+        require_expanded(self.name, self.state)
+
+    def search_words(
+        self,
+        words: Words,
+        queries: Sequence[str],
+        top_k: int,
+        languages: Collection[str] = (),
+        where: Sequence[Condition] = (),
+    ) -> list[Ranking]:
+        """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
+        distinct = [np.unique(cut).tolist() for cut in words(list(queries))]
+        vector = self._collection.models.SparseVector
+        sparse = [vector(indices=numbers, values=[1.0] * len(numbers)) for numbers in distinct]
+        return self._ranked(sparse, WORDS, top_k, languages, where)
+
+    def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
+        """Return the passages of rows at their first places, and how many places each has."""
+        wanted = [int(row) for row in rows]
+        found = self._collection.call("retrieve", ids=wanted, with_payload=True)
+        payloads = {int(record.id): record.payload for record in found}
+        if missing := [row for row in wanted if row not in payloads]:
+            raise RunFolderError(f"{self.name}: {len(missing)} passages left the collection; search again")
+        names = ("text", "file", "line", "language", "fields", "heading", "anchor")
+        passages = [Passage(*(payloads[row].get(name, "") for name in names)) for row in wanted]
+        return [
+            (replace(passage, language=normalise_tag(passage.language)), int(payloads[row]["places"]))
+            for row, passage in zip(wanted, passages, strict=True)
+        ]
+
+    def score_pages(
+        self,
+        vector: NDArray[np.float32],
+        ranking: Ranking,
+        languages: Collection[str] = (),
+        expanded: bool = False,
+        where: Sequence[Condition] = (),
+    ) -> PageScores:
+        """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
+
+        Scores are exact, from float32 vectors. A passage at several places is in the page of its first one alone. In a
+        collection of an earlier release each page is its best passage.
+        """
+        groups = self._groups(ranking[0].tolist()) if self.state.get("pages") else None
+        if groups is None:
+            return super().score_pages(vector, ranking, languages, expanded, where)
+        if expanded:
+            self.expand()
+        models = self._collection.models
+        own = models.FieldCondition(key=GROUP, match=models.MatchAny(any=groups))
+        inside = models.Filter(must=[own, *self._inside(languages, where)])
+        count = self._collection.call("count", count_filter=inside, exact=True).count
+        if not count:
+            return page_table([])
+        params = models.SearchParams(exact=True, quantization=models.QuantizationSearchParams(ignore=True))
+        request = models.QueryRequest(
+            query=vector.tolist(), using=EXPANDED if expanded else DENSE, params=params, filter=inside, limit=count,
+            with_payload=[*_PAGE],
+        )  # fmt: skip
+        (answer,) = self._collection.call("query_batch_points", requests=[request])
+        found = []
+        for point in answer.points:
+            payload = point.payload
+            page, group, tag, position = (payload[key] for key in _PAGE)
+            found.append((page, position, point.id, point.score, group, normalise_tag(tag)))
+        return page_table([(row, score, page, group, tag) for page, _, row, score, group, tag in sorted(found)])
+
+    def _groups(self, rows: Sequence[int]) -> list[str] | None:
+        """Return the groups of the pages of points; None where an earlier release sent one of them."""
+        found = [
+            record.payload.get(GROUP)
+            for ids in parts(rows)
+            for record in self._collection.call("retrieve", ids=ids, with_payload=[GROUP])
+        ]
+        return None if None in found else sorted(set(found))
+
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the points with its text and fields: number → language and number of places."""
+        require_languages(languages, self.languages)
+        written = [each for tag in languages for each in self._spellings[tag]]
+        numbers = first_bits(keys_by_language(passages, written))
+        records: list[Any] = []
+        for ids in parts(np.unique(numbers).tolist()):
+            records += self._collection.call("retrieve", ids=ids, with_payload=["language", "places"])
+        there = {
+            int(each.id): (normalise_tag(each.payload["language"]), int(each.payload["places"])) for each in records
+        }
+        rows = numbers.reshape(len(passages), len(written)).tolist()
+        return [{row: there[row] for row in own if row in there} for own in rows]
+
+    def _ranked(
+        self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[Condition]
+    ) -> list[Ranking]:
+        if top_k < 1:
+            raise ConfigError(f"top_k {top_k}: expected 1 or more")
+        models, conditions = self._collection.models, self._inside(languages, where)
+        inside = models.Filter(must=conditions) if conditions else None
+        # int8 vectors find twice as many points as are wanted, and float32 vectors rank them.
+        exact = models.SearchParams(quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0))
+        how = {"using": using, "limit": top_k, "filter": inside, "params": exact if using != WORDS else None}
+        requests = [models.QueryRequest(query=query, **how) for query in queries]
+        answers = self._collection.call("query_batch_points", requests=requests) if requests else []
+        found = []
+        for answer in answers:
+            # Of equal scores the lower number comes first, as Qdrant promises no order.
+            points = sorted(answer.points, key=lambda point: (-point.score, point.id))
+            rows = np.array([point.id for point in points], np.int64)
+            found.append((rows, np.array([point.score for point in points], np.float32)))
+        return found
+
+    def _inside(self, languages: Collection[str], where: Sequence[Condition]) -> list[Any]:
+        """Return the conditions on points in some languages that meet others."""
+        require_languages(languages, self.languages)
+        models, conditions = self._collection.models, [self._condition(each) for each in where]
+        if languages:
+            tags = models.MatchAny(any=sorted({each for tag in languages for each in self._spellings[tag]}))
+            conditions.append(models.FieldCondition(key="language", match=tags))
+        return conditions
+
+    def _condition(self, condition: Condition) -> Any:
+        """Return a condition as Qdrant takes it, with the meaning that it has in a local index (`Column`)."""
+        require_field(condition, self.state["fields"])
+        models, number = self._collection.models, condition.number
+        if condition.operator in _BOUNDS:
+            bound = models.Range(**{_BOUNDS[condition.operator]: number})
+            return models.FieldCondition(key=f'numbers."{condition.name}"', range=bound)
+        key, values = f'fields."{condition.name}"', [models.MatchValue(value=condition.value)]
+        if condition.value in ("true", "false"):
+            values.append(models.MatchValue(value=condition.value == "true"))
+        if isinstance(number, int):
+            values.append(models.MatchValue(value=number))
+        equal = [models.FieldCondition(key=key, match=value) for value in values]
+        if number is not None and abs(number) <= 2**53:
+            equal.append(models.FieldCondition(key=key, range=models.Range(gte=number, lte=number)))
+        return models.Filter(**{"should" if condition.operator == "=" else "must_not": equal})
+
+
+# The copy of a local index: send new passages, delete old ones, keep the rest.
+
+
+def copy_to_qdrant(
+    store: LocalStore,
+    address: Address,
+    words: Words,
+    expanded: bool = False,
+    on_sent: Callable[[int, int], None] = lambda done, total: None,
+    client: Any = None,
+) -> CopyResult:
+    """Make a new or existing collection a copy of a local index.
+
+    A call that is killed leaves a collection that can be searched if it could be before; the next call sends the rest.
+    """
+    collection = QdrantCollection(address, client)
+    before = collection.state()
+    numbers = numbers_of_keys(store.row_keys())
+    if before is None:
+        before = _create(collection, store, words)
+    kind = Kind(**before["kind"])
+    kind.require_encoder(address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
+    kind.require_settings(address.shown, store.kind, FREE)  # on which `arrays` depend
+    record = store.plan.record
+    arrays = base64.b64encode(save(record)).decode() if record else ""
+    mark, pages = vectors_mark(store, expanded), store.page_places()
+    there, length = collection.digests(), float(before["length"])
+    if not before.get("pages"):
+        _index_payload(collection, GROUP)
+    changed: list[int] = []
+    fields: dict[str, None] = {}
+    for rows in parts(range(len(store))):
+        for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
+            fields.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
+            if there.get(int(numbers[row])) != _payload(passage, places, pages[row], mark)["digest"]:
+                changed.append(row)
+    sent = 0
+    for rows in parts(changed):
+        points = _points(store, rows, numbers[rows].tolist(), pages, mark, words, length, expanded, collection.models)
+        collection.call("upsert", points=points, wait=True)
+        sent += len(points)
+        on_sent(sent, len(changed))
+    gone = sorted(there.keys() - set(numbers.tolist()))
+    for ids in parts(gone):
+        collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
+    state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
+    state |= {"unknown": store.unknown, "ranking": store.ranking_facts, SITE: store.site, "pages": True}
+    collection.call("update_collection", metadata=state)
+    return CopyResult(len(store), sent, len(gone))
+
+
+def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> dict[str, Any]:
+    """Create the collection with its metadata, without `contents` until the first copy is whole."""
+    models = collection.models
+    state = {
+        "format": FORMAT, "schema": SCHEMA, "kind": asdict(store.kind), "length": mean_length(store, words),
+        "contents": "", "arrays": "", "expanded": False, "fields": [],
+    }  # fmt: skip
+    vector = models.VectorParams(size=store.kind.dimension, distance=models.Distance.DOT, on_disk=True)
+    sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)
+    int8 = models.ScalarQuantization(
+        scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
+    )
+    collection.call(
+        "create_collection",
+        vectors_config={DENSE: vector, EXPANDED: vector},
+        sparse_vectors_config={WORDS: sparse},
+        quantization_config=int8,
+        metadata=state,
+    )
+    shown = collection.address.shown
+    log.warning(
+        "%s: Qdrant rounds its vectors to int8 and searches approximately: hits may differ from a folder", shown
+    )
+    _index_payload(collection, "language")
+    if not collection.call("get_collection").config.metadata:
+        raise RunFolderError(f"{shown}: the server keeps no metadata; it must be Qdrant 1.16 or newer")
+    return state
+
+
+def _index_payload(collection: QdrantCollection, name: str) -> None:
+    """Make an index of the texts under a key of payloads, if there is none."""
+    keyword = collection.models.PayloadSchemaType.KEYWORD
+    collection.call("create_payload_index", field_name=name, field_schema=keyword, wait=True)
+
+
+def _points(
+    store: LocalStore, rows: Sequence[int], numbers: Sequence[int], pages: PagePlaces, mark: int, words: Words,
+    length: float, expanded: bool, models: Any,
+) -> list[Any]:  # fmt: skip
+    passages = store.passages(rows)
+    dense = store.quantised.take(rows)
+    second = store.expanded.take(rows) if expanded and store.expanded else None
+    points = []
+    for i, cut in enumerate(words([passage.text for passage, _ in passages])):
+        vector: dict[str, Any] = {DENSE: dense[i].tolist(), WORDS: _bm25(cut, length, models)}
+        if second is not None:
+            vector[EXPANDED] = second[i].tolist()
+        payload = _payload(*passages[i], pages[rows[i]], mark)
+        points.append(models.PointStruct(id=numbers[i], vector=vector, payload=payload))
+    return points
+
+
+def _bm25(cut: Sequence[int], length: float, models: Any) -> Any:
+    """Return the weights of a text's words; Qdrant multiplies them with the IDF."""
+    distinct, weights = word_weights(cut, length)
+    return models.SparseVector(indices=distinct.tolist(), values=weights.tolist())
+
+
+STORE_QDRANT = QdrantStore
+"""A copy of an index in a collection of Qdrant: `qdrant://HOST:PORT/COLLECTION`."""
+
+STORE_QDRANTS = QdrantStore
+"""The same over TLS: `qdrants://HOST:PORT/COLLECTION`."""

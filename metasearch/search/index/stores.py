@@ -1,0 +1,75 @@
+"""Opens an index by folder or address. A database is a plug-in: `STORE` in this folder, or an entry point."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, Self
+
+from metasearch.config import registry
+from metasearch.errors import ConfigError
+from metasearch.search.index.base import CopyResult, Store, Words
+from metasearch.search.index.database import INNER, exists
+from metasearch.search.index.local import LocalStore
+
+log = logging.getLogger(__name__)
+
+
+class Database(Store, Protocol):
+    """A copy of a local index on a server, by its address `NAME://...`; NAME is the plug-in."""
+
+    @classmethod
+    def check(cls, address: str, expanded: bool) -> None:
+        """Raise an error if an index cannot be copied to an address, before anything is encoded."""
+
+    @classmethod
+    def copy(
+        cls, index: LocalStore, address: str, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
+    ) -> CopyResult:
+        """Make a new or existing copy equal to a local index, for `metasearch index --to`.
+
+        Args:
+            index: the local index; `row_keys` name its rows, `quantised.take` gives their vectors.
+            address: as the user wrote it.
+            words: splits texts for `search_words`.
+            expanded: whether to copy the second vectors of rows, too.
+            on_sent: is told how many of how many passages are sent.
+        """
+        ...
+
+    @classmethod
+    def open(cls, address: str) -> Self:
+        """Open a copy; `RunFolderError` if there is none, or an incomplete one."""
+        ...
+
+
+def is_address(index: str | Path) -> bool:
+    """Return whether a text is an address such as `qdrant://localhost:6333/help` rather than a folder."""
+    name, colon, rest = str(index).partition(":")
+    return bool(colon) and (rest.startswith("//") or name in registry.names("stores"))
+
+
+def database(address: str) -> type[Database]:
+    """Return the plug-in of an address; `ConfigError` names the nearest one."""
+    name, colon, _ = address.partition(":")
+    if not colon:
+        raise ConfigError(f"'{address}': expected an address such as qdrant://localhost:6333/help")
+    found: type[Database] = registry.load("stores", name).STORE
+    return found
+
+
+def open_store(index: str | Path) -> Store:
+    """Open a folder, the index in the folder of a tuning, or an address for searching."""
+    if is_address(index):
+        return database(str(index)).open(str(index))
+    return LocalStore.open(index_folder(index))
+
+
+def index_folder(index: str | Path) -> Path:
+    """Return the folder of an index, also inside a tuning; an address is an error."""
+    if is_address(index):
+        raise ConfigError(f"{index}: expected the folder of an index, not the address of a copy in a database")
+    folder = Path(index)
+    if not exists(folder) and exists(folder / INNER):
+        log.info("%s: its index is %s", folder, folder / INNER)
+        folder /= INNER
+    return folder

@@ -1,0 +1,138 @@
+"""The root of documents, and their names relative to it, when an index is made or updated."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from metasearch.errors import ConfigError
+from metasearch.search.documents.read import Source
+from metasearch.search.index.places import ROOT, find_root, roots, shown
+from metasearch.search.index.writer import IndexWriter
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Root:
+    """The folder to which names of documents are relative; None if they are as given, as in earlier releases.
+
+    `named` are the files and folders as the user named them, and their real paths.
+    """
+
+    folder: Path | None
+    named: Mapping[Path, Path]
+
+    def name(self, path: Path) -> str:
+        """Return the name of a document or folder that was found, relative to the root."""
+        return path.as_posix() if self.folder is None else self.absolute(path).relative_to(self.folder).as_posix()
+
+    def absolute(self, path: Path) -> Path:
+        """Return the absolute path of what was found, with no link before the named part."""
+        named = next(each for each in (path, *path.parents) if each in self.named)
+        return self.named[named] / path.relative_to(named)
+
+    def place(self, name: str) -> Path:
+        """Return where a document with a name is."""
+        return Path(name) if self.folder is None else self.folder / name
+
+    def rename(self, documents: Iterable[Source]) -> list[Source]:
+        """Return documents by their names relative to the root, each of them once."""
+        found: dict[str, Source] = {}
+        for source in documents:
+            found.setdefault(name := self.name(source.path), replace(source, file=name))
+        return list(found.values())
+
+
+def choose_root(
+    store: IndexWriter, paths: Sequence[str | Path], documents: Sequence[Source], asked: Path | None, drop: bool
+) -> Root:
+    """Return the root of an index for some named files and folders; known documents get their names below it.
+
+    A new index has as its root the folder that was named, or the common parent of all. It stays while it holds all that
+    is named; else it becomes the common parent. Where it is gone, the documents have moved: a document with a known
+    name tells where.
+
+    Raises:
+        ConfigError: something named is not below the root that was asked for, or the root is gone and no document
+            that is named has a known name.
+    """
+    named = {Path(path): _real(Path(path)) for path in paths}
+    common = Path(os.path.commonpath([real if path.is_dir() else real.parent for path, real in named.items()]))
+    if asked is not None:
+        return Root(_asked(store, common, asked), named)
+    if not store.files:
+        return Root(common, named)
+    if ROOT not in store.state:
+        return Root(None, named)
+    for root in roots(store.state, store.folder):
+        if common.is_relative_to(root):
+            return Root(root, named)
+    before = find_root(store.state, store.folder)
+    assert before is not None
+    if before.is_dir():
+        wider = Path(os.path.commonpath([before, common]))
+        store.rename(lambda name: (before / name).relative_to(wider).as_posix())
+        log.info("%s: paths of documents are relative to %s, before to %s", store.folder, wider, before)
+        return Root(wider, named)
+    return Root(
+        _moved(store, before, common, [Root(None, named).absolute(each.path) for each in documents], drop), named
+    )
+
+
+def _real(path: Path) -> Path:
+    """Return the real path of a named file or folder; a file keeps its name where it is a link."""
+    return Path(os.path.realpath(path)) if path.is_dir() else Path(os.path.realpath(path.parent)) / path.name
+
+
+def _asked(store: IndexWriter, common: Path, asked: Path) -> Path:
+    """Return the root that was asked for; documents of an index of an earlier release get names relative to it."""
+    root = _require_folder(asked)
+    if not common.is_relative_to(root):
+        raise ConfigError(f"--root {asked}: {shown(common)} is not below it; choose a folder that holds all documents")
+    if ROOT not in store.state:
+        store.rename(_below(root))
+    return root
+
+
+def known_root(store: IndexWriter, asked: Path) -> Path:
+    """Return the folder to which the documents of an index have moved; `ConfigError` if none of them is there."""
+    root = _require_folder(asked)
+    if ROOT not in store.state:
+        raise ConfigError(f"{store.folder}: an earlier release made it, without a root; name its documents, too")
+    if not any((root / name).is_file() for name in store.files):
+        first = next(iter(store.files))
+        raise ConfigError(f"--root {asked}: none of the documents is below it, such as {shown(root / first)}")
+    return root
+
+
+def _require_folder(asked: Path) -> Path:
+    """Return the real path of a folder; `ConfigError` if it is none."""
+    if not asked.is_dir():
+        raise ConfigError(f"--root {asked}: expected a folder")
+    return Path(os.path.realpath(asked))
+
+
+def _below(root: Path) -> Callable[[str], str]:
+    """Return what makes paths of an index without a root relative to one; absolute ones elsewhere stay."""
+
+    def rename(name: str) -> str:
+        path = Path(os.path.normpath(root / name))
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else name
+
+    return rename
+
+
+def _moved(store: IndexWriter, before: Path, common: Path, documents: Sequence[Path], drop: bool) -> Path:
+    """Return the root of documents that have moved: the deepest folder below which one has a known name."""
+    for root in (common, *common.parents):
+        if any(each.relative_to(root).as_posix() in store.files for each in documents):
+            log.warning("%s: its documents moved from %s to %s", store.folder, before, root)
+            return root
+    if not drop:
+        raise ConfigError(
+            f"{store.folder}: its {len(store.files):,} documents were in {before}, which is gone, and none of them is "
+            f"in {shown(common)}; pass --root with their folder if they moved, or --prune to remove them"
+        )
+    return common

@@ -1,0 +1,443 @@
+"""Update an index to some documents: encode new ones, remove missing ones, keep the rest."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from heapq import heappush, heapreplace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from metasearch.config.languages import is_known
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
+from metasearch.errors import ConfigError, DataError
+from metasearch.runs.callbacks import SILENT, Callback
+from metasearch.runs.signals import interrupted
+from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.languages import are_translated, disagreements
+from metasearch.search.documents.page_links import read_page_links
+from metasearch.search.documents.pages import Pages, repeated
+from metasearch.search.documents.passage import Notes, Passage, Problem
+from metasearch.search.documents.read import (
+    NO_CONTENT,
+    Source,
+    add_page,
+    describe_repeated,
+    is_page,
+    list_some,
+    passages,
+    sources,
+)
+from metasearch.search.index.base import CopyResult, FilePlaces, Kind, SourceFile, pack_headings, passage_keys
+from metasearch.search.index.places import encoder_facts, root_facts, shown, site_facts
+from metasearch.search.index.writer import IndexWriter, writing
+from metasearch.search.query.estimate import check, renewed, warn_of_outside
+from metasearch.search.query.passages import ROLE, PortionEncoder, Spread, cutting, encoding
+from metasearch.search.query.roots import Root, choose_root
+from metasearch.search.query.shards import remove_shards
+from metasearch.search.settings import ALWAYS, IndexSettings
+
+log = logging.getLogger(__name__)
+
+Drawn = list[tuple[int, str]]
+"""A heap of passages: number of the key, text."""
+Sample = dict[str, Drawn]
+"""Language → some passages in it."""
+_AT_ONCE = 1024
+"""Passages that are read, or encoded and then written, at a time."""
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """An index's size and changes."""
+
+    encoder: str
+    documents: int
+    passages: int
+    """Passages in the index, each place counted."""
+    languages: dict[str, int]
+    """Texts by language, most first; one that several places have is counted once."""
+    encoded: int
+    """Texts that got a vector."""
+    added: int
+    changed: int
+    dropped: int
+    """Documents that are new, have other content than before, or are gone."""
+    skipped: int
+    """Documents and folders that cannot be read."""
+    kept: int
+    """Documents that stay as indexed before because they cannot be read."""
+    skipped_rows: int
+    """Rows that cannot be read, in documents that are new or changed."""
+    neutral: tuple[str, ...] = ()
+    """Languages of the projection; none without one."""
+    precision: str = "float32"
+    """What the texts were encoded in."""
+    copied: CopyResult | None = None
+    """What a copy to a database did."""
+
+
+def update(
+    folder: Path,
+    paths: Sequence[str | Path],
+    encoder: Encoder,
+    settings: IndexSettings,
+    name: str = "",
+    drop: bool = False,
+    strict: bool = False,
+    callback: Callback = SILENT,
+    ranking: Mapping[str, Any] | None = None,
+    root: Path | None = None,
+    site: str | None = None,
+    spread: Spread | None = None,
+) -> UpdateResult:
+    """Make a new or existing index contain exactly these documents.
+
+    A killed process has saved what it encoded, and the next call encodes the rest. Readers see the old documents
+    until all is done. With `drop`, existing documents that are not named leave the index; with `strict`, everything
+    unreadable is an error. `name` is the name under which the index remembers the encoder, `ranking` how it is to be
+    searched, `root` the folder to which paths of documents are relative (`choose_root`), and `site` its address.
+    `spread` opens what encodes new passages in place of this process.
+    """
+    settings, cut = cutting(settings, encoder)
+    stored = settings.model_dump(mode="json") | {"precision": encoder.precision}
+    kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), stored)
+    unreadable: dict[str, str] = {}
+    documents = sources(paths, settings.names, unreadable)
+    if settings.column != "text" and not any(each.reader == "rows" for each in documents):
+        log.warning("column '%s' has no effect: no document has rows, such as .jsonl and .csv", settings.column)
+    if settings.detect and ALWAYS not in settings.detect and is_known(settings.language or ""):
+        log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)
+    with writing(folder, kind) as store, nullcontext() if spread is None else spread(folder) as others:
+        store.verify()
+        where = choose_root(store, paths, documents, root, drop)
+        documents, before = where.rename(documents), store.files
+        unreadable = {where.name(Path(path)): message for path, message in unreadable.items()}
+        found = plan(store, where, documents, cut, unreadable, drop, strict, callback)
+        if not any(len(each.keys) for each in found.files):
+            raise DataError(f"{folder}: no document has text")
+        check(encoder, settings.neutral, store.plan, found.languages + Counter(store.languages))
+        if not store.unprojected:
+            warn_of_outside(store.plan, found.languages)
+        unknown = _unknown(store, encoder, found)
+        _encode(store, encoder, found, cut, callback, others)
+        new = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
+        ranked = {} if ranking is None else {"ranking": dict(ranking)}
+        rooted = {} if where.folder is None else root_facts(where.folder, folder)
+        rooted |= {} if site is None else site_facts(site)
+        translated = {"translated": _are_translated(found, store)}
+        store.state = {**store.state, **encoder_facts(kind.encoder, folder), **ranked, **rooted, **translated}
+        done = store.finish(found.files, new, unknown)
+        assert done.quantised  # caches what goes through a projection
+        passages, languages, neutral = done.places, done.languages, done.plan.languages
+        if others is None:  # those of jobs that were not continued
+            remove_shards(folder)
+    files = {each.file.path: each.file.sha256 for each in found.files}
+    return UpdateResult(
+        encoder=kind.encoder,
+        documents=len(files),
+        passages=passages,
+        languages=languages,
+        encoded=len(found.new),
+        added=len(files.keys() - before.keys()),
+        changed=sum(before[path].sha256 != digest for path, digest in files.items() if path in before),
+        dropped=len(before.keys() - files.keys()),
+        skipped=found.skipped,
+        kept=found.kept,
+        skipped_rows=found.rows,
+        neutral=neutral,
+        precision=encoder.precision,
+    )
+
+
+def _are_translated(found: "Plan", store: IndexWriter) -> bool:
+    """Return whether most pages are in several languages, which a line says if they were not before."""
+    pages = {each.file.path: each.file.language for each in found.files if len(each.keys) and is_page(each.file.path)}
+    translated = are_translated(pages)
+    if translated and not store.state.get("translated"):
+        log.info("most pages are in several languages, so searches balance scores; --no-balance turns that off")
+    return translated
+
+
+def _unknown(store: IndexWriter, encoder: Encoder, found: "Plan") -> dict[str, str]:
+    """Return the languages that the encoder hardly knows, with the reasons; new ones are told."""
+    read = ((tag, text) for tag, drawn in found.sample.items() for _, text in drawn)
+    reasons = {**store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
+    return {tag: reason for tag, reason in reasons.items() if reason}
+
+
+def _encode(
+    store: IndexWriter,
+    encoder: Encoder,
+    found: "Plan",
+    cut: Settings,
+    callback: Callback,
+    others: PortionEncoder | None,
+) -> None:
+    done, by = 0, others or encoder
+    try:
+        portions = _portions(found, cut)
+        for some in others.prepare(portions) if others and found.new else portions:
+            with encoding(by, "passages", callback, done, len(found.new)):
+                vectors = by.encode([passage.text for passage in some], ROLE)
+            # Earlier releases stored vectors after the projection.
+            store.upsert(vectors if store.unprojected else store.plan.documents(vectors), some, passage_keys(some))
+            done += len(some)
+    except KeyboardInterrupt:
+        kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept; run the same command again to continue"
+        raise interrupted(f"stopped; {kept}") from None
+
+
+def _portions(found: "Plan", cut: Settings) -> Iterator[Sequence[Passage]]:
+    """Yield the new passages in the portions in which they are encoded; the last bits of vectors depend on them."""
+    new = new_passages(found, cut)
+    while some := list(islice(new, _AT_ONCE)):
+        yield some
+
+
+# The plan: which documents are new, unchanged and missing.
+
+
+@dataclass
+class Plan:
+    """Changes that give an index some documents."""
+
+    files: list[FilePlaces] = field(default_factory=list)
+    """The documents with the keys of their passages, in their order."""
+    changed: list[tuple[Source, frozenset[bytes]]] = field(default_factory=list)
+    """New and changed documents, and their keys without a vector."""
+    new: set[bytes] = field(default_factory=set)
+    """Keys of all passages that have no vector."""
+    sample: Sample = field(default_factory=dict)
+    """Passages of each language of the changed files, to see whether the encoder knows it."""
+    languages: Counter[str] = field(default_factory=Counter)
+    """Passages of the changed files by language."""
+    counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """Note on dropped or changed content → its number in each file."""
+    detected: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Stated language, detected language → number of passages of the changed files."""
+    repeated: Counter[str] = field(default_factory=Counter)
+    """Block that was left out, since most pages share it → number of changed pages."""
+    pages: Pages = field(default_factory=Pages)
+    """Pages that are read, to be compared with all others."""
+    problems: list[Problem] = field(default_factory=list)
+    skipped: int = 0
+    """Documents, and folders, that cannot be read; `kept` ones stay as indexed before."""
+    kept: int = 0
+    rows: int = 0
+    """Rows that cannot be read."""
+
+
+def plan(
+    store: IndexWriter,
+    root: Root,
+    documents: Sequence[Source],
+    settings: Settings,
+    unreadable: Mapping[str, str],
+    drop: bool,
+    strict: bool,
+    callback: Callback,
+) -> Plan:
+    """Return the changes that give an index these documents; nothing is encoded or written.
+
+    A document that cannot be read is skipped, with a warning. If the index has it, it stays there: it may be
+    readable again soon.
+    """
+    found = Plan()
+    named = {source.file for source in documents}
+    hidden = {
+        file: [path for path in store.files if path not in named and f"{path}/".startswith(f"{file}/")]
+        for file in unreadable
+    }
+    if not drop:
+        _require_named(store, root, documents, named.union(*hidden.values()))
+    files, broken = _compare(found, store, documents, settings, strict, callback)
+    for path in (path for paths in hidden.values() for path in paths):
+        _keep_blocks(found, store, path)
+    same = _decide(found, store)
+    errors: list[str] = []
+    for source in documents:
+        file = files.get(source.file)
+        try:
+            if file is None:
+                raise broken[source.file]
+            if file == store.files.get(source.file) and not strict and source.file in same:
+                found.files.append(_linked(store.places_by_file[source.file], source))
+            else:
+                _read(found, store, source, file, settings)
+        except DataError as error:
+            _skip(found, store, [source.file] if source.file in store.files else [], str(error))
+            errors += [str(error)] * source.named
+    for path, message in unreadable.items():
+        _skip(found, store, hidden[path], message)
+    if strict:
+        errors = [problem.message for problem in found.problems]
+    if errors:
+        raise DataError("\n".join(errors))
+    _log(found, settings.detect_always)
+    return found
+
+
+def _compare(
+    found: Plan,
+    store: IndexWriter,
+    documents: Sequence[Source],
+    settings: Settings,
+    strict: bool,
+    callback: Callback,
+) -> tuple[dict[str, SourceFile], dict[str, DataError]]:
+    """Add all pages to the plan without reading indexed ones; return readable documents, and the errors."""
+    files, broken = dict[str, SourceFile](), dict[str, DataError]()
+    for number, source in enumerate(documents, 1):
+        try:
+            file = SourceFile(source.file, source.size, source.digest, source.language)
+            if file == store.files.get(source.file) and not strict:
+                _keep_blocks(found, store, source.file)
+            else:
+                add_page(found.pages, source, settings)
+            files[source.file] = file
+        except DataError as error:
+            broken[source.file] = error
+            _keep_blocks(found, store, source.file)
+        callback.on_count("documents read", number, len(documents))
+    return files, broken
+
+
+def _keep_blocks(found: Plan, store: IndexWriter, path: str) -> None:
+    """Compare other pages with an indexed one that is not read."""
+    if path in store.files and (blocks := store.places_by_file[path].blocks):
+        found.pages.blocks[path] = blocks
+
+
+def _decide(found: Plan, store: IndexWriter) -> Set[str]:
+    """Compare all pages; return the indexed documents that share with others what they shared before."""
+    found.pages.decide()
+    indexed = {path: each.blocks for path, each in store.places_by_file.items() if each.blocks}
+    before, none = repeated(indexed), np.zeros(0, np.uint64)
+    return {path for path in store.files if np.array_equal(before.get(path, none), found.pages.repeated(path))}
+
+
+def _log(found: Plan, detect_always: bool) -> None:
+    for problem in found.problems:
+        log.warning("%s", problem)
+    for what, places in found.counts.items():
+        if what == NO_CONTENT:
+            log.warning("%s: %s", what, list_some([file for _, file in places]))
+        else:
+            log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
+    for line in (*disagreements(found.detected, detect_always), *describe_repeated(found.repeated)):
+        log.warning("%s", line)
+
+
+def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str) -> None:
+    """Skip an unreadable document or folder; its indexed documents stay unchanged."""
+    found.files += [store.places_by_file[path] for path in indexed]
+    found.kept += len(indexed)
+    found.skipped += not indexed
+    outcome = f"kept as indexed before, {len(indexed):,} documents" if indexed else "skipped"
+    found.problems.append(Problem(outcome, message))
+
+
+def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings) -> None:
+    """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
+    notes, languages, sample = Notes(), Counter[str](), Sample()
+    if source.file not in found.pages:  # an indexed page that shares other blocks than before
+        add_page(found.pages, source, settings)
+    parts, lines, headings = [passage_keys([])], list[int](), list[tuple[str, str]]()
+    cut = passages(source, settings, notes, found.pages)
+    while some := list(islice(cut, _AT_ONCE)):
+        keys = passage_keys(some)
+        parts.append(keys)
+        lines += [passage.line for passage in some]
+        headings += [(passage.heading, passage.anchor) for passage in some]
+        languages.update(passage.language for passage in some)
+        for passage, key in zip(some, keys, strict=True):
+            _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text))
+    keys = np.concatenate(parts)
+    blocks = found.pages.blocks.get(source.file)
+    places = FilePlaces(file, keys, np.array(lines, np.int32), pack_headings(headings), blocks)
+    found.files.append(_linked(places, source))
+    lacking = {key.tobytes() for key in keys[~store.known(keys)]}
+    found.changed.append((source, frozenset(lacking - found.new)))
+    found.new |= lacking
+    found.languages += languages
+    for language, drawn in sample.items():
+        for entry in drawn:
+            _draw(found.sample.setdefault(language, []), entry)
+    found.problems += notes.problems
+    found.rows += notes.rows
+    found.detected += notes.detected
+    found.repeated += notes.repeated
+    for what, times in notes.counts.items():
+        found.counts.setdefault(what, []).append((times, source.path.as_posix()))
+
+
+def _linked(places: FilePlaces, source: Source) -> FilePlaces:
+    """Return a page with its group and address, unless an index of this release has them already."""
+    if places.file.group or not is_page(source.file):
+        return places
+    links = read_page_links(source.path, source.file)
+    return replace(places, file=replace(places.file, group=links.group, url=links.url))
+
+
+def _draw(drawn: Drawn, entry: tuple[int, str]) -> None:
+    """Keep `TEXTS` distinct texts with the smallest keys: a sample independent of document order."""
+    # The first of a heap is its smallest, and an entry has the negative of its key.
+    if len(drawn) < TEXTS:
+        if entry not in drawn:
+            heappush(drawn, entry)
+    elif entry > drawn[0] and entry not in drawn:
+        heapreplace(drawn, entry)
+
+
+def new_passages(found: Plan, settings: Settings) -> Iterator[Passage]:
+    """Yield distinct passages without a vector; `DataError` if a document changes meanwhile."""
+    for source, keys in found.changed:
+        left, cut = set(keys), passages(source, settings, Notes(), found.pages)
+        while left and (some := list(islice(cut, _AT_ONCE))):
+            for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
+                if key in left:
+                    left.remove(key)
+                    yield passage
+        if left:
+            raise DataError(f"{source.path}: it changed while it was read; run metasearch index again")
+
+
+def _require_named(store: IndexWriter, root: Root, documents: Sequence[Source], named: Set[str]) -> None:
+    others = [name for name in store.files if name not in named]
+    if forgotten := [name for name in others if _has_content(root.place(name))]:
+        raise ConfigError(
+            f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as "
+            f"'{shown(root.place(forgotten[0]))}': name them too, or pass --prune to remove them, or --root with their "
+            "folder if they moved"
+        )
+    # Names as they were given: from another folder, documents that are there seem to be gone.
+    as_given = root.folder is None and not any(Path(name).is_absolute() for name in others)
+    if others and len(others) == len(store.files) and as_given:
+        known = {file.sha256 for file in store.files.values()}
+        if not any(_digest(source) in known for source in documents):
+            raise ConfigError(
+                f"{store.folder}: none of its {len(others):,} documents, such as '{others[0]}', was named or exists "
+                f"below {Path.cwd()}. Pass --root with the folder where the index was made, or --prune them"
+            )
+
+
+def _digest(source: Source) -> str:
+    """Return a document's hash; empty if it cannot be read."""
+    try:
+        return source.digest
+    except DataError:
+        return ""
+
+
+def _has_content(path: Path) -> bool:
+    """Return whether a document exists and is not empty."""
+    try:
+        return path.is_file() and path.stat().st_size > 0
+    except OSError as error:
+        raise DataError(f"{path}: cannot be checked: {error.strerror or error}") from None

@@ -1,0 +1,152 @@
+"""The application: paths, errors, and the tasks that run beside the requests."""
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from fastapi import FastAPI, Request, Response, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from metasearch.errors import nearest
+from metasearch.search.server import metrics, schemas
+from metasearch.search.server.bodies import JsonRequest
+from metasearch.search.server.errors import RequestError, explain_bug, explain_invalid
+from metasearch.search.server.security import Guard, Hosts
+from metasearch.search.server.service import Service
+from metasearch.version import __version__
+
+OPEN_PATHS = frozenset({"/", "/health", "/health/live", "/favicon.ico", "/openapi.json"})
+"""Paths that need no token. The page knows nothing about the index."""
+_NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI could send errors, which quote requests, to a collector that the environment names."""
+
+
+class JsonRoute(APIRoute):
+    """A route that reads its body as `JsonRequest`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return FastAPI's handler, called with a `JsonRequest`."""
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await handler(JsonRequest(request.scope, request.receive))
+
+        return handle
+
+
+def build_app(service: Service, hosts: Hosts, token: str | None = None) -> Guard:
+    """Return the application inside its guard."""
+    app = FastAPI(
+        title="metasearch",
+        version=__version__,
+        docs_url=None,  # these pages load scripts from another host
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+        exception_handlers=dict.fromkeys((HTTPException, RequestValidationError, Exception), _answer_error),
+        responses={"default": {"model": schemas.ErrorAnswer, "description": "Error"}},
+        # The guard checks the token before the body is read. This is for the OpenAPI document.
+        dependencies=[Security(HTTPBearer(auto_error=False))] if token else [],
+        telemetry=_NO_TELEMETRY,
+    )
+    app.state.service = service
+    app.router.route_class = JsonRoute
+    app.add_api_route("/search", service.search, methods=["POST"])
+    app.add_api_route("/v1/embeddings", service.embeddings, methods=["POST"])
+    app.add_api_route("/v1/models", service.models)
+    app.add_api_route("/v1/models/{name:path}", service.model)
+    app.add_api_route("/index", service.index)
+    broken: Any = {503: {"model": schemas.Health, "description": "The server cannot encode"}}
+    app.add_api_route("/health", _health, responses=broken)
+    app.add_api_route("/health/live", _live)
+    for path, endpoint in (("/health", _health), ("/health/live", _live)):
+        app.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
+    app.add_route("/metrics", _metrics, include_in_schema=False)
+    app.routes.extend(Route(path, answer, methods=["GET"]) for path, answer in (("/", _PAGE), ("/favicon.ico", _ICON)))
+    app.state.paths = {route.path for route in app.routes if isinstance(route, Route)}
+    return Guard(app, hosts, token, OPEN_PATHS, app.state.paths, service.metrics)
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Run the batches and look for a changed index while the server answers."""
+    service: Service = app.state.service
+    app.state.batches = asyncio.create_task(service.batcher.run())
+    tasks = {app.state.batches, asyncio.create_task(service.reload())}
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+def _read(name: str) -> str:
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# The page is one file that loads nothing from other hosts and runs no script but its own, which the policy names.
+_STYLE, _SCRIPT = _read("page.css"), _read("page.js")
+_HTML = Template(_read("page.html")).substitute(style=_STYLE, script=_SCRIPT)
+_POLICY = (
+    f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_PAGE = Response(_HTML, 200, {"content-security-policy": _POLICY, "cache-control": "no-cache"}, "text/html")
+_ICON = Response(_read("icon.svg"), media_type="image/svg+xml")
+
+
+async def _health(request: Request, response: Response) -> schemas.Health:
+    """Whether the server can encode."""
+    ready = not request.app.state.batches.done()
+    response.status_code = 200 if ready else 503
+    status = "ready" if ready else "broken: the encoder's thread has ended"
+    return schemas.Health(status=status, model=request.app.state.service.name)
+
+
+async def _live() -> schemas.Live:
+    """Whether the process answers."""
+    return schemas.Live()
+
+
+async def _metrics(request: Request) -> Response:
+    return Response(request.app.state.service.metrics.text(), headers={"content-type": metrics.CONTENT_TYPE})
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    """Answer a request that an endpoint or FastAPI itself refuses, or that meets a bug, which the guard logs."""
+    if isinstance(error, RequestValidationError):
+        return explain_invalid(error).response()
+    if not isinstance(error, HTTPException):
+        return explain_bug(error).response()
+    if isinstance(error, RequestError):
+        return error.response()
+    code, message = "http", str(error.detail)
+    if error.status_code == 404:
+        code, message = "not_found", _explain_unknown_path(request)
+    elif error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        code, message = "method_not_allowed", f"{request.url.path} does not take {request.method}; it takes {allowed}"
+    return RequestError(error.status_code, code, message, headers=error.headers).response()
+
+
+def _explain_unknown_path(request: Request) -> str:
+    path = request.url.path
+    known = sorted(request.app.state.paths - {"/favicon.ico", "/v1/models/{name:path}"})
+    versioned = f"/v1{path.rstrip('/')}"
+    if versioned in known:
+        return f"there is no {path}; the path is {versioned}: use a base URL that ends in /v1"
+    return f"there is no {path}.{nearest(path, known)}"

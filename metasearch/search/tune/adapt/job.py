@@ -1,0 +1,214 @@
+"""`metasearch.adapt`: computes a query adapter of an index, and searches with it if it helps on held-out folds."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from typing import Any, Self
+
+from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
+from metasearch.config.run import Device
+from metasearch.data.labels import load_labels
+from metasearch.data.records import RetrievalData
+from metasearch.errors import DataError, RunFolderError
+from metasearch.runs.per_query_results import QueryResults
+from metasearch.search.index.adapters import AdapterFacts, adapters_in, add_adapter, require_new, vectors_hash
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.stores import index_folder
+from metasearch.search.index.writer import writing
+from metasearch.search.indexes import open_searcher
+from metasearch.search.query.searcher import Searcher
+from metasearch.search.tune.adapt.searched import SearchedIndex
+from metasearch.search.tune.choice import Choice
+from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
+from metasearch.search.tune.pages import Pages
+from metasearch.search.tune.steps import ADAPTER, ANSWERED, Step
+from metasearch.search.tune.table import SIDES, Table
+
+log = logging.getLogger(__name__)
+
+SEARCHED = 20_000
+"""Passages of pages without a label that a fold searches, about."""
+FORMS = (ADAPTER, ANSWERED)
+
+
+@dataclass(frozen=True)
+class AdaptResult:
+    """An adapter as the index has it, and the choice by held-out scores."""
+
+    facts: AdapterFacts
+    choice: Choice
+
+    @property
+    def kept(self) -> bool:
+        """Whether the index is searched with it."""
+        return self.facts.kept
+
+    @property
+    def report(self) -> str:
+        """The verdict, and the gain of each language of queries."""
+        lines = [self.facts.result]
+        for each in self.choice.changes if self.kept else ():
+            which = f"{each.questions} queries in {each.language}, {SIDES[each.side]}"
+            lines.append(f"{which}: {100 * each.base:.1f}, {each.gain.shown()}")
+        return "\n".join(lines)
+
+
+def adapt(
+    index: str | Path,
+    labels: Any,
+    *,
+    name: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    same_page: bool | None = None,
+    encoder: str | None = None,
+    device: Device = "auto",
+    trust_remote_code: bool = False,
+    folds: int = 4,
+) -> AdaptResult:
+    """Compute a query adapter from labels, and search the index with it if it is significantly better.
+
+    No document is encoded again. Without an adapter, with one that reads no answers, and with one that does: the
+    best that is significantly better than none on held-out folds is kept, as in `metasearch.tune`. One with answers
+    also has to beat the same one with shuffled labels. The adapter stays in the index, whether it is used or not
+    (`metasearch.search.indexes.use_adapter`).
+
+    Args:
+        index: folder of the index, or of a tuning with one.
+        labels: a path, dicts, a pandas or `datasets` table: queries, and pages of the index by path, address, id or
+            text, as for `metasearch.tune(..., documents=...)`.
+        name: of the adapter; by default `adapter-1`, `adapter-2` and so on.
+        columns: name of a value → its column, such as `{"query": "question"}`.
+        same_page: whether translations of a page answer what it answers; by default where paths or groups show them.
+        encoder: new place of the encoder, if it has moved.
+        device: device of the encoder.
+        trust_remote_code: run Python code that comes with the encoder.
+        folds: held-out folds; fewer for few labels.
+
+    Raises:
+        ConfigError: the index is in a database, a setting is wrong, or the name is taken.
+        DataError: the labels cannot be read or joined to pages, or are too few to hold some out.
+        EncoderError: the encoder cannot be loaded, or is another one.
+        RunFolderError: the folder is no index, is damaged, or cannot be written.
+    """
+    searcher = open_searcher(index_folder(index), device, encoder, trust_remote_code)
+    store = searcher.store
+    assert isinstance(store, LocalStore)
+    chosen = name if name is not None else _free_name(store.state)
+    require_new(store.state, chosen, store.folder)
+    trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page)
+    table = trial.table()
+    choice, line = Choice.of(table), table.choose()
+    form = table.lines[line][0].learner or ANSWERED
+    return AdaptResult(trial.add(chosen, form, str(choice), kept=bool(line)), choice)
+
+
+def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None) -> Labels:
+    """Return labels on the pages of an index, with folds; candidates are named `passage PLACE`.
+
+    Raises:
+        DataError: fewer than half of the labels have a page, or they are too few to hold some out.
+    """
+    joined, notes = labels_on_pages(store, data, folds, same_page, SEARCHED)
+    for note in notes:
+        log.info("%s", note)
+    if joined.benchmark is None:
+        groups = len({question.group for question in joined.data.questions})
+        raise DataError(
+            f"too few labels to hold some out: queries: {len(joined.data.questions)}, pages: {groups}; an adapter "
+            f"needs {LEAST_LABELS} queries about {2 * LEAST_FOLDS} pages, where translations are one page"
+        )
+    return joined
+
+
+def labels_on_pages(
+    store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, most: int, named: Sequence[str] = ()
+) -> tuple[Labels, tuple[str, ...]]:
+    """Return labels on the pages of an index, and what was joined and is searched, in words.
+
+    Args:
+        store: the index.
+        data: labels whose candidates name or quote pages.
+        folds: at most.
+        same_page: whether translations of a page answer what it answers; by default they do.
+        most: passages of pages without a label that are searched.
+        named: files and folders of the documents as they were named; by default the root of the index.
+
+    Raises:
+        DataError: fewer than half of the labels have a page.
+    """
+    found, root = store.passages_by_place(), store.root
+    passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
+    folders = named or ([] if root is None else [str(root)])
+    pages = Pages.of(data, passages, folders, most, same_page)
+    labels = replace(Labels.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance))
+    return labels, pages.notes
+
+
+def _free_name(state: Mapping[str, Any]) -> str:
+    known = {each.name for each in adapters_in(state)}
+    return next(name for i in range(1, len(known) + 2) if (name := f"adapter-{i}") not in known)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Computes and scores adapters of an index.
+
+    Attributes:
+        labels: on its pages.
+        index: the search of the index on these labels.
+        pool: the ranking of the index.
+    """
+
+    labels: Labels
+    index: SearchedIndex
+    pool: Pool
+
+    @classmethod
+    def of(cls, searcher: Searcher, labels: RetrievalData, folds: int, same_page: bool | None) -> Self:
+        """Join labels to the pages of an index, and encode their queries; errors as in `join_labels`."""
+        store, ranking = searcher.store, searcher.ranking
+        assert isinstance(store, LocalStore)
+        joined = join_labels(store, labels, folds, same_page)
+        pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
+        return cls(joined, SearchedIndex.of(searcher, joined.everything), pool)
+
+    def table(self) -> Table:
+        """Return the scores of held-out folds by step, and of the control if answers would be kept."""
+        folds, projected = range(self.labels.folds), self.index.plan.projection is not None
+        steps = [Step(form, projected) for form in ("", *FORMS)]
+        results = {(step, fold): self._score(step, fold) for step in steps for fold in folds}
+        assert self.labels.benchmark is not None
+        table = Table.of(results, self.labels.benchmark.task.monitor)
+        if waiting := table.uncontrolled():
+            controls = product((step.control for step in waiting), folds)
+            results |= {(step, fold): self._score(step, fold) for step, fold in controls}
+            table = Table.of(results, table.measure)
+        return table
+
+    def add(self, name: str, form: str, result: str, kept: bool) -> AdapterFacts:
+        """Store an adapter from all labels in the index, and search with it if it is kept.
+
+        Raises:
+            ConfigError: the name is taken.
+            RunFolderError: the projection of the index was estimated again meanwhile, or it cannot be written.
+        """
+        store, matrix = self.index.store, self.index.adapter(form, self.labels.data)
+        facts = {
+            "name": name, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": form,
+            "labels": len(self.labels.data.questions), "kept": kept, "result": result,
+        }  # fmt: skip
+        with writing(store.folder, store.kind) as writer:
+            if vectors_hash(writer.kind, writer.plan) != vectors_hash(store.kind, store.plan):
+                raise RunFolderError(
+                    f"{store.folder}: its projection was estimated again meanwhile; run metasearch adapt again"
+                )
+            return add_adapter(writer, matrix, facts, use=kept)
+
+    def _score(self, step: Step, fold: int) -> QueryResults:
+        """Return the scores of a fold's queries by an adapter from the other folds."""
+        benchmark = self.labels.hold_out(fold)
+        measures = tuple(each for each in benchmark.measures if str(each) == benchmark.task.monitor)
+        return self.index.score(step, replace(benchmark, measures=measures), [self.pool])[self.pool].questions

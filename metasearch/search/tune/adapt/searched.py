@@ -1,0 +1,171 @@
+"""The search of an index on labelled queries: stored vectors, its plan, and the scores of held-out folds."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from metasearch.config.measure import Pool
+from metasearch.config.roles import Role
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import Candidate, RetrievalData, grouped
+from metasearch.encoders.adapter import MappedEncoder
+from metasearch.encoders.maps import FIRST, LEAST_PAGES, centred, translation_map
+from metasearch.encoders.page_scores import sharpness_for
+from metasearch.encoders.protocols import TextEncoder
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.scores import Evaluation
+from metasearch.search.documents.read import is_page
+from metasearch.search.index.base import Rows
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.plan import SearchPlan
+from metasearch.search.query.estimate import SAMPLE, SPANS, own_passages, with_queries
+from metasearch.search.query.searcher import QUERY, Searcher
+from metasearch.search.tune.adapt.differences import Differences
+from metasearch.search.tune.steps import Step
+from metasearch.search.tune.training import shuffled
+
+Vectors = NDArray[np.float32]
+
+
+def rows_of(store: LocalStore, candidates: Sequence[Candidate]) -> Rows:
+    """Return the rows of passages of an index, as candidates are named for their places."""
+    places = [int(each.id.removeprefix("passage ")) for each in candidates]
+    return store.place_rows[places]
+
+
+@dataclass(frozen=True)
+class SearchedIndex:
+    """An index whose search is scored on labels.
+
+    Attributes:
+        store: the index.
+        passages: its passages that are searched.
+        queries: text of a labelled query → its vector from the encoder, `(D,)`.
+        plan: how it is searched; without an adapter, which the labels decide.
+    """
+
+    store: LocalStore
+    passages: tuple[Candidate, ...]
+    queries: Mapping[str, Vectors]
+    plan: SearchPlan = field(default_factory=SearchPlan)
+
+    @classmethod
+    def of(cls, searcher: Searcher, data: RetrievalData) -> "SearchedIndex":
+        """Encode the queries of labels on the passages of an index."""
+        store = searcher.store
+        assert isinstance(store, LocalStore)
+        texts = list(dict.fromkeys(question.text for question in data.questions))
+        vectors = searcher.encoder.encode(texts, QUERY)
+        found = dict(zip(texts, vectors, strict=True))
+        return cls(store, data.candidates, found, replace(store.plan, adapter=None))
+
+    def without_projection(self) -> "SearchedIndex":
+        """Return the same index, searched with the vectors of its encoder."""
+        if self.plan.projection is None:
+            return self
+        queries = np.stack([*self.queries.values()])
+        documents = self.store.stored.take(rows_of(self.store, self.passages))
+        sharpness = None if self.plan.sharpness is None else sharpness_for(queries @ documents.T)
+        return replace(self, plan=SearchPlan(sharpness=sharpness, ranking=self.plan.ranking))
+
+    @property
+    def encoder(self) -> TextEncoder:
+        """Gives the vectors of the search."""
+        return self._vectors
+
+    @cached_property
+    def _vectors(self) -> "_SearchedVectors":
+        own = rows_of(self.store, self.passages).tolist()
+        rows = {each.text: row for each, row in zip(self.passages, own, strict=True)}
+        known = {text: vector for text, vector in self.queries.items()}
+        through = self.plan.queries(np.stack([*known.values()]))
+        return _SearchedVectors(self, rows, dict(zip(known, through, strict=True)))
+
+    def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
+        """Return the searched vectors of passages by row."""
+        own = self.plan.projection is not None or self.store.plan.projection is None
+        return (self.store.quantised if own else self.store.stored).take(rows)
+
+    def adapter(self, form: str, data: RetrievalData) -> Vectors:
+        """Return the matrix of an adapter of the search from labels, `(D, D)`."""
+        return Differences(self.encoder, self.passages).adapter(form, data)
+
+    def score(self, step: Step, benchmark: Benchmark, pools: Sequence[Pool]) -> dict[Pool, Evaluation]:
+        """Return the scores of the test split in each pool by a step that trains no weights.
+
+        An adapter is computed from the train split; a control learns from, or is asked for, answers of other queries.
+        """
+        search = self if step.projected else self.without_projection()
+        train, test = cast(RetrievalData, benchmark.split.train), cast(RetrievalData, benchmark.split.test)
+        encoder = search.encoder
+        if step.adapts:
+            right = shuffled(train, benchmark.fold) if step.shuffled else train
+            encoder = MappedEncoder(encoder, search.adapter(step.learner, right))
+        if step.shuffled and not step.learns:
+            test = shuffled(test, benchmark.fold)
+        sharpness = search.plan.sharpness
+        return {pool: evaluate(encoder, test, benchmark.measures, [pool], sharpness=sharpness) for pool in pools}
+
+
+@dataclass(frozen=True)
+class _SearchedVectors:
+    index: SearchedIndex
+    rows: Mapping[str, int]
+    queries: Mapping[str, Vectors]
+    device = torch.device("cpu")
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return unit vectors of texts, `(len(texts), D)`."""
+        if role == "candidate":
+            return self.index.vectors([self.rows[text] for text in texts])
+        return np.stack([self.queries[text] for text in texts])
+
+
+# The search of an index of the same passages by another encoder, as such an index would be searched.
+
+
+@dataclass(frozen=True)
+class PlannedEncoder:
+    """An encoder through a plan."""
+
+    before: TextEncoder
+    plan: SearchPlan
+
+    @property
+    def device(self) -> torch.device:
+        """Where texts are encoded."""
+        return self.before.device
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return unit vectors of texts, `(len(texts), D)`."""
+        vectors = self.before.encode(texts, role)
+        return self.plan.queries(vectors) if role == QUERY else self.plan.documents(vectors)
+
+
+def plan_of(encoder: TextEncoder, passages: Sequence[Candidate]) -> SearchPlan:
+    """Return the plan of an index of some passages by an encoder that has a projection or needs none."""
+    ordered = sorted(passages, key=lambda each: hashlib.sha256(each.text.encode()).digest())
+    texts = {tag: [each.text for each in own[:SAMPLE]] for tag, own in grouped(ordered, _language).items()}
+    vectors = {tag: encoder.encode(own, "candidate") for tag, own in texts.items()}
+    plan = SearchPlan(projection=centred(vectors))
+    pages = [page for page in grouped(passages, lambda each: each.page).values() if is_page(page[0].page)]
+    groups = [own for name, own in grouped(pages, lambda page: page[0].work).items() if name and len(own) > 1]
+    own = [
+        own_passages([encoder.encode([each.text for each in page[:FIRST]], "candidate") for page in group])
+        for group in groups
+    ]
+    used = [[plan.documents(each) for each in group] for group in own if len(group) > 1]
+    if len(used) >= LEAST_PAGES:
+        plan = replace(plan, translations=translation_map(used), translated=len(used))
+    some = {tag: own[:SPANS] for tag, own in vectors.items()}
+    return with_queries(encoder, plan, some, {tag: own[:SPANS] for tag, own in texts.items()})
+
+
+def _language(candidate: Candidate) -> str:
+    return candidate.language

@@ -1,0 +1,102 @@
+"""Labelled data: its held-out folds, and the rankings and languages that it allows."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Self
+
+from metasearch.config.languages import UNKNOWN
+from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
+from metasearch.config.projection import LEAST
+from metasearch.data.benchmark import Benchmark, make_benchmark
+from metasearch.data.folds import Split, split
+from metasearch.data.records import RetrievalData
+from metasearch.data.texts import tagged_of
+from metasearch.errors import ConfigError
+from metasearch.search.tune.pages import Pages
+
+LEAST_LABELS = 8
+"""Labelled questions below which nothing is held out: a fold would have one or two."""
+LEAST_FOLDS = 3
+"""A paired test of fewer differences tells next to nothing."""
+_DEV_GROUPS = 4
+_FREQUENT = 0.05
+"""Share of the documents from which a language counts."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labelled questions, and unlabelled texts beside them.
+
+    Attributes:
+        data: the labels.
+        everything: the labels, then candidates that answer no question: trained against, and searched by every fold.
+        benchmark: the labels with folds and measures; None if there are too few to hold some out.
+        folds: number of folds to hold out, at most as many as the benchmark has.
+        whole: whether a fold searches the documents of all folds; else its own, as in papers.
+        beside: ids of candidates that are searched and not trained on.
+        balanced: whether an index of the documents balances scores by default.
+    """
+
+    data: RetrievalData
+    everything: RetrievalData
+    benchmark: Benchmark | None
+    folds: int
+    whole: bool = True
+    beside: frozenset[str] = frozenset()
+    balanced: bool = False
+
+    @classmethod
+    def of(cls, labels: Benchmark | RetrievalData, folds: int) -> Self:
+        """Return labels with `folds` folds, or the first folds of a benchmark.
+
+        Few labels have fewer folds, each of two groups or more, and none where there are too few to hold any out.
+        """
+        if isinstance(labels, RetrievalData):
+            most = len({question.group for question in labels.questions}) // 2
+            folds = min(folds, most) if most >= LEAST_FOLDS and len(labels.questions) >= LEAST_LABELS else 0
+            return cls(labels, labels, make_benchmark(labels, folds=folds, name="labels") if folds else None, folds)
+        task, data = labels.task, labels.data
+        if not isinstance(data, RetrievalData) or task.folds.method != "kfold":
+            raise ConfigError(f"task '{task.name}': tune needs questions with answers, to be cut into folds")
+        return cls(data, data, labels, min(folds, task.folds.k), whole=False)
+
+    @classmethod
+    def on_pages(cls, pages: Pages, folds: int) -> Self:
+        """Return labels that were joined to pages, with `folds` folds at most."""
+        data = pages.data
+        everything = replace(data, candidates=(*data.candidates, *pages.unlabelled))
+        return replace(cls.of(data, folds), everything=everything, beside=pages.beside)
+
+    def hold_out(self, fold: int | None) -> Benchmark:
+        """Return a benchmark: `test` is a fold or nothing, and `train` is the rest, unlabelled texts included.
+
+        `dev` is a small part of train: the trainer reports a score of it, which decides nothing here.
+        """
+        assert self.benchmark is not None
+        held = () if fold is None else {*split(self.data, self.benchmark.task.folds, fold).test.groups}
+        train = self.everything.select([group for group in self.everything.groups if group not in held])
+        train = replace(train, candidates=tuple(each for each in train.candidates if each.id not in self.beside))
+        test = self.data.select(held)
+        unlabelled = self.everything.candidates[len(self.data.candidates) :]
+        pool = self.everything.candidates if self.whole else (*test.candidates, *unlabelled)
+        asked = {question.group for question in train.questions}
+        dev = train.select([group for group in train.groups if group in asked][:_DEV_GROUPS])
+        parts = Split(train, dev, replace(test, candidates=pool))
+        return replace(self.benchmark, data=self.everything, split=parts, fold=fold or 0)
+
+    def pools(self) -> tuple[Pool, ...]:
+        """Return the rankings to try with each step, the simplest first; for documents the default of their index."""
+        counts = Counter(candidate.language for candidate in self.everything.candidates)
+        # Detection takes a few short texts for another language.
+        several = sum(count > _FREQUENT * counts.total() for count in counts.values()) > 1
+        translated = several and any(len(languages) > 1 for languages in self.data.answers.values())
+        found: tuple[Pool, ...] = (MULTILINGUAL, BALANCED, EXPANDED)[: 1 + several + translated]
+        return (BALANCED, MULTILINGUAL, *found[2:]) if several and self.balanced else found
+
+    def projectable(self) -> tuple[str, ...]:
+        """Return the languages with enough texts for a projection, without any fold; none where only one has."""
+        parts = [self.hold_out(fold).split.train for fold in range(self.folds)] or [self.everything]
+        counts = [{language: len(own) for language, own in tagged_of(part, LEAST).items()} for part in parts]
+        known = sorted(set[str]().union(*counts) - {UNKNOWN})
+        found = tuple(language for language in known if all(count.get(language, 0) >= LEAST for count in counts))
+        return found if len(found) > 1 else ()

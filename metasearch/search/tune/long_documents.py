@@ -1,0 +1,44 @@
+"""Cuts labelled documents that an encoder would truncate into passages, as an index would have them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from metasearch.data.records import Candidate, RetrievalData
+from metasearch.search.documents.chunking import Chunker, Settings
+from metasearch.search.documents.passage import Notes, Section
+
+Truncated = Callable[[Sequence[str]], Sequence[bool]]
+
+
+def cut_long(data: RetrievalData, how: Settings, truncated: Truncated) -> tuple[RetrievalData, str]:
+    """Return data with long candidates in passages, and a line that counts them, empty where none is long.
+
+    Each passage answers what the document answers. They are one page: a ranked list has it once, at its best passage.
+    The first passage keeps the candidate's id.
+
+    Args:
+        data: the labels.
+        how: how documents become passages.
+        truncated: tells which texts the encoder does not read to their end, `(N,)`.
+    """
+    cuts = truncated([each.text for each in data.candidates])
+    long = [each for each, cut in zip(data.candidates, cuts, strict=True) if cut and not each.page]
+    if not long:
+        return data, ""
+    chunker = Chunker(how)
+    passages = {each.id: _passages(each, chunker) for each in long}
+    candidates = [passage for each in data.candidates for passage in passages.get(each.id, [each])]
+    names = {each.id: [passage.id for passage in passages.get(each.id, [each])] for each in data.candidates}
+    grades = {(question, name): grade for (question, whole), grade in data.grades.items() for name in names[whole]}
+    count = sum(map(len, passages.values()))
+    note = (
+        f"{len(long)} of {len(data.candidates)} labelled documents are longer than the encoder reads, so they were cut "
+        f"into {count} passages of {how.limit} tokens at most; each is an answer, and a document counts once."
+    )
+    return replace(data, candidates=tuple(candidates), grades=grades), note
+
+
+def _passages(document: Candidate, chunker: Chunker) -> list[Candidate]:
+    texts = [text for _, text in chunker.cut(Section(document.text), Notes())]
+    ids = [document.id, *(f"{document.id} passage {number}" for number in range(2, len(texts) + 1))]
+    return [replace(document, id=name, text=text, page=document.id) for name, text in zip(ids, texts, strict=True)]

@@ -1,0 +1,186 @@
+"""Labels on the pages of an index: passages are ranked as the index has them, and a page is what answers a question.
+
+A page is known by its file, or by its line where a line of the file is a page. Its translations are the pages with the
+same path but for the language (`de/faq.md`, `faq.de.md`) or the same field `group`, each in a language of its own.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from metasearch.data.readers import joined as merge_groups
+from metasearch.data.records import Candidate, RetrievalData, commonest, grouped
+from metasearch.errors import DataError
+from metasearch.search.documents.joining import describe, join
+from metasearch.search.documents.page_names import is_address, is_path
+from metasearch.search.documents.passage import Passage
+from metasearch.search.documents.read import group_of, page_of
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Labels whose candidates are passages of documents.
+
+    Attributes:
+        data: the questions that were joined to pages; candidates are all passages of these pages and of their
+            translations. A passage answers what its page answers.
+        unlabelled: passages of other pages.
+        beside: ids of candidates that no label means, although their page answers a question: they are not trained on.
+        notes: what was joined, what counts and what is searched, in words.
+    """
+
+    data: RetrievalData
+    unlabelled: tuple[Candidate, ...]
+    beside: frozenset[str]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, data: RetrievalData, passages: Sequence[Passage], folders: Sequence[str], most: int, same: bool | None
+    ) -> "Pages":
+        """Join labels to pages by path, address, id or text.
+
+        Args:
+            data: labels, whose candidates name or quote pages.
+            passages: all passages of the documents, in their order.
+            folders: files and folders of the documents as they were named.
+            most: passages of pages without a label that are searched; evenly spaced pages are taken.
+            same: whether the translations of a page answer what it answers; by default they do.
+
+        Raises:
+            DataError: fewer than half of the labels have a page; or translations are asked for, and there are none.
+        """
+        labels = [each for each in data.candidates if each.answers]
+        found = join(((data.places.get(each.id, each.id), each.text) for each in data.candidates), passages, folders)
+        meant = {each.id: one.passages for each, one in zip(data.candidates, found, strict=True)}
+        said = describe([one for each, one in zip(data.candidates, found, strict=True) if each.answers])
+        if 2 * sum(bool(meant[each.id]) for each in labels) < len(labels):
+            raise DataError(f"{said}. A label is the path, the address, the id or the text of a page")
+        book, translated = _Book(passages), same is not False
+        if same and all(len(alike) == 1 for alike in book.translations.values()):
+            raise DataError(
+                "--same-page: no page has a translation: none has the same path but for its language, or the same group"
+            )
+        relevant, positive = _answers(labels, meant, book, translated)
+        asked = {uid for uids in relevant.values() for uid in uids}
+        near = book.with_translations(relevant)
+        candidates = [book.candidate(i, relevant) for page in near for i in book.pages[page]]
+        questions = [each for each in data.questions if each.id in asked]
+        own = merge_groups(questions, candidates)
+        wrong = _wrong(data, meant, book, relevant)
+        others = _spread([page for page in book.pages if page not in near], book.pages, most)
+        notes = [said, *_describe(data, asked, book, near, others, translated)]
+        beside = frozenset(_id(i) for page in near for i in book.pages[page] if i not in positive)
+        unlabelled = tuple(book.candidate(i, relevant) for page in others for i in book.pages[page])
+        return cls(replace(own, grades=wrong, notes=data.notes), unlabelled, beside, tuple(notes))
+
+
+def quoted_languages(data: RetrievalData) -> set[str]:
+    """Return the languages of questions and answers, except answers that are paths or addresses."""
+    named = (each.language for each in data.candidates if not (is_path(each.text) or is_address(each.text)))
+    return {*(question.language for question in data.questions), *named}
+
+
+class _Book:
+    """The pages of passages, and which are translations of each other."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.passages = passages
+        self.pages = grouped(range(len(passages)), lambda i: _name(passages[i]))
+        self.page_of = {i: page for page, own in self.pages.items() for i in own}
+        self.language = {page: commonest(passages[i].language for i in own) for page, own in self.pages.items()}
+        self.translations: dict[str, tuple[str, ...]] = {}
+        """Page → itself and its translations."""
+        for alike in grouped(self.pages, lambda page: _key(passages[self.pages[page][0]])).values():
+            apart = len({self.language[page] for page in alike}) == len(alike)
+            self.translations |= {page: alike if apart else (page,) for page in alike}
+
+    def with_translations(self, pages: Iterable[str]) -> list[str]:
+        """Return pages and their translations, in their order."""
+        return list(dict.fromkeys(other for page in pages for other in self.translations[page]))
+
+    def candidate(self, i: int, relevant: Mapping[str, Collection[str]]) -> Candidate:
+        """Return a passage as a candidate, in the group of its page and its translations."""
+        page, own = self.page_of[i], self.passages[i]
+        first, *others = self.translations[page]
+        answers, work = tuple(relevant.get(page, ())), first if others else ""
+        return Candidate(_id(i), own.language, own.text, f"page {first}", answers, page=page, work=work)
+
+
+def _answers(
+    labels: Iterable[Candidate], meant: Mapping[str, Sequence[int]], book: _Book, translated: bool
+) -> tuple[dict[str, dict[str, None]], set[int]]:
+    """Return page → ids of the questions that it answers, and the passages that are meant.
+
+    Of a translation with as many passages, those at the same places are meant.
+    """
+    relevant: dict[str, dict[str, None]] = {}
+    positive: set[int] = set()
+    for label in labels:
+        for i in meant[label.id]:
+            page = book.page_of[i]
+            place = book.pages[page].index(i)
+            for other in book.translations[page] if translated else (page,):
+                relevant.setdefault(other, {}).update(dict.fromkeys(label.answers))
+                if len(book.pages[other]) == len(book.pages[page]):
+                    positive.add(book.pages[other][place])
+    return relevant, positive
+
+
+def _wrong(
+    data: RetrievalData, meant: Mapping[str, Sequence[int]], book: _Book, relevant: Mapping[str, Collection[str]]
+) -> dict[tuple[str, str], float]:
+    """Return the grades of all passages of a page: what its labels say."""
+    grades: dict[tuple[str, str], float] = {}
+    for (uid, name), grade in data.grades.items():
+        for page in book.with_translations({book.page_of[i] for i in meant[name]}):
+            # A page that answers by another label is not wrong.
+            if grade or uid not in relevant.get(page, ()):
+                places = [(uid, _id(i)) for i in book.pages[page]]
+                grades |= {place: max(grade, grades.get(place, 0.0)) for place in places}
+    return grades
+
+
+def _spread(pages: Sequence[str], passages_of: Mapping[str, Sequence[int]], most: int) -> list[str]:
+    """Return evenly spaced pages with about `most` passages."""
+    step = max(1, -(-sum(len(passages_of[page]) for page in pages) // most))
+    return list(pages[::step])
+
+
+def _describe(
+    data: RetrievalData,
+    asked: Collection[str],
+    book: _Book,
+    near: Sequence[str],
+    others: Sequence[str],
+    translated: bool,
+) -> list[str]:
+    notes, count = [], sum(len(book.pages[page]) for page in (*near, *others))
+    if lacking := len({each.id for each in data.questions}) - len(asked):
+        notes.append(f"{lacking} questions without a page are left out.")
+    notes.append(
+        f"Folds search {count} of {len(book.passages)} passages, of {len(near) + len(others)} pages. A page counts "
+        "once, at its best passage."
+    )
+    pages = sum(len(book.translations[page]) > 1 for page in near)
+    if pages and translated:
+        notes.append(
+            f"{pages} pages are translations of each other and have the same answers; --no-same-page tells them apart."
+        )
+    elif pages:
+        notes.append("--no-same-page: the translations of a page count as wrong.")
+    return notes
+
+
+def _id(i: int) -> str:
+    return f"passage {i}"
+
+
+def _name(passage: Passage) -> str:
+    file, line = page_of(passage)
+    return f"{file}:{line}" if line else file
+
+
+def _key(first: Passage) -> str:
+    """Return what the translations of a page share, given its first passage."""
+    return group_of(replace(first, file=Path(first.file).as_posix()))

@@ -1,0 +1,149 @@
+"""The report of a tuning, and the card of its encoder."""
+
+from collections.abc import Mapping, Sequence
+
+from metasearch.config.measure import BALANCED, EXPANDED
+from metasearch.config.run import DEFAULT_ENCODER
+from metasearch.encoders.encoder import Encoder
+from metasearch.evaluation.report.build import files
+from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Section
+from metasearch.evaluation.report.table import Cell, Line, Table
+from metasearch.evaluation.statistics.jackknife import Interval
+from metasearch.pipelines.cards import Base, Dataset, make_card
+from metasearch.search.tune.choice import Choice
+from metasearch.search.tune.questions import MOST, Shown
+from metasearch.search.tune.table import ALPHA, SIDES
+from metasearch.version import __version__
+
+RANKINGS: Mapping[str, Mapping[str, bool]] = {BALANCED: {"balance": True}, EXPANDED: {"expand": True}}
+"""Pool → the setting of an index that is searched in the same way."""
+PLAIN: Mapping[str, bool] = {"balance": False, "expand": False}
+FLATTERS = (
+    "Only labelled texts were searched, which flatters: users search all passages. --documents scores what they find."
+)
+_EXPLAINED = (
+    "The first line is the search without labels; the simplest come first. Scores and differences are means over the "
+    "questions of all held-out folds. The 95 % intervals are over groups of questions that are held out together: "
+    "Student's, or Clopper and Pearson's where nearly all groups have the best or the worst score. They do not cover "
+    "another training: each fold is trained on once. Where lines are significantly better than the first, the best of "
+    "them is kept that trains no weights. One that does has to be significantly better than that. p is of one test "
+    "against all other lines, corrected for their number (max-T over random signs of groups, one-sided, 5 %). So with "
+    "no difference in truth, the first line is kept in 95 % of tunings. With few labels, only large differences are "
+    "significant."
+)
+_BY_LANGUAGE = (
+    "Scores of the kept line. Where pages are ranked, those in the "
+    "question's language and those in other languages are also scored apart, each among pages that are not relevant."
+)
+_HITS = f"The questions that changed most, {MOST} at most in each table. Relevant hits have a check mark."
+_NESTED = (
+    "A choice flatters the scores that it was made on. So intervals of gains are corrected for the number of lines. "
+    "Without one fold, the same line is chosen {same} of {folds} times. Where another one is, the sentence above also "
+    "has the gain of folds that did not choose: with fewer labels, it is often smaller."
+)
+
+
+def build_report(
+    sentences: Sequence[str],
+    facts: Mapping[str, str],
+    choice: Choice | None,
+    notes: Sequence[str],
+    shown: Sequence[Shown] = (),
+) -> Mapping[str, str]:
+    """Return name → text of the files of a report, `report.html` and `report.md` among them; `choice` may be None.
+
+    `shown` are some questions of `choice.moved`.
+    """
+    sections = [_scores(choice), _by_language(choice), *_questions(shown)] if choice else []
+    sections.append(Section("notes", "Notes", tuple(notes) or ("Nothing was skipped.",)))
+    if choice:
+        sections.append(Section("next", "Next steps", next_steps(choice, facts["encoder"])))
+    footer = f"Written by metasearch {__version__}."
+    return files(Report("Tuning", tuple(sentences), tuple(facts.items()), tuple(sections), footer))
+
+
+def _scores(choice: Choice) -> Section:
+    measure, best, explained = choice.measure, choice.best, [_EXPLAINED]
+    if not choice.standings[0].kept:
+        explained.append(_NESTED.format(same=choice.folds - len(choice.others), folds=choice.folds))
+    lines, rows = [], []
+    for each in choice.standings:
+        name, mean, shown = str(each), each.mean, each.mean.shown("")
+        rows.append(Row(name, mean.mean, (Interval(mean.low, mean.high),), shown))
+        value = Cell(mean.mean, place="best" if each == best else "")
+        control = each.control.shown() if each.control else ""
+        texts = (shown.partition(" ")[2], each.gain.shown(), control, f"{each.p:.2g}")
+        lines.append(Line((name + " (kept)" * each.kept,), (value, *(Cell(text=text) for text in texts))))
+    columns = (measure, "95 %", "against the first", "against shuffled labels", "p")
+    table = Table("steps", f"{measure} by step", ("step",), columns, tuple(lines), unit="× 100", decimals=1)
+    chart = Chart("chart", f"{measure} and its interval, × 100", tuple(rows))
+    return Section(SCORES, "Scores on held-out folds", tuple(explained), (chart,), (table,))
+
+
+def _by_language(choice: Choice) -> Section:
+    lines = []
+    for each in choice.changes:
+        cells = (Cell(text=str(each.questions)), Cell(each.base), Cell(each.base + each.gain.mean))
+        lines.append(Line((each.language, SIDES[each.side]), (*cells, Cell(text=each.gain.shown()))))
+    columns = ("questions", "without labels", "kept", "gain")
+    title = f"{choice.measure} by language of the questions"
+    table = Table("languages", title, ("language", "relevant"), columns, tuple(lines), unit="× 100", decimals=1)
+    return Section("by-language", "By language", (_BY_LANGUAGE,), tables=(table,))
+
+
+def _questions(shown: Sequence[Shown]) -> list[Section]:
+    """Return the questions that gained and lost most, with their first hits."""
+    tables = []
+    for key, title, own in (
+        ("gained", "Questions that gained", [each for each in shown if each.moved.gain > 0]),
+        ("lost", "Questions that lost", [each for each in shown if each.moved.gain < 0]),
+    ):
+        lines = [
+            Line(
+                (each.question,),
+                (Cell(each.moved.base), Cell(each.moved.score), *map(_hits, (each.before, each.after))),
+            )
+            for each in own
+        ]
+        columns = ("without labels", "kept", "hits without labels", "hits of the kept step")
+        if lines:
+            tables.append(Table(key, title, ("question",), columns, tuple(lines), unit="× 100", decimals=1))
+    return [Section("questions", "Questions", (_HITS,), tables=tuple(tables))] if tables else []
+
+
+def _hits(texts: Sequence[str]) -> Cell:
+    return Cell(text=" / ".join(texts))
+
+
+def next_steps(choice: Choice, encoder: str) -> tuple[str, ...]:
+    """Return what may help, by what was found; `encoder` is the name of the base encoder."""
+    steps = (
+        ["Ask 20 new questions about pages without a label before you rely on a gain."]
+        if choice.kept.step.learns
+        else []
+    )
+    if choice.refused:
+        steps.append("A step was refused. Labels of more pages help most: each page is one observation.")
+    if choice.least_p >= ALPHA:
+        steps.append("There are too few groups to leave the first line: add labels of other pages.")
+    if choice.standings[0].kept and not choice.refused:
+        other = "" if encoder == DEFAULT_ENCODER else f"--encoder {DEFAULT_ENCODER}, or "
+        steps.append(f"Nothing was significantly better: try {other}more labels.")
+    return tuple(steps) or ("None.",)
+
+
+def build_card(encoder: Encoder, source: Base, result: str, languages: Sequence[str], facts: Mapping[str, str]) -> str:
+    """Return the card for an encoder of `metasearch tune`, from `source`; `result` says what was kept, and why."""
+    return make_card(
+        encoder,
+        (source,),
+        ["One seed: another training may gain less, or lose."],
+        command="tune",
+        title=f"{source.short}, tuned",
+        summary=f"The sentence encoder {source.name}, adapted by metasearch to labelled questions.",
+        measured=result,
+        data=(Dataset("trained and scored on", "labels", facts["labels"]),),
+        languages=languages,
+        facts=facts,
+        tags=("language-neutral",),
+    )

@@ -1,0 +1,233 @@
+"""The scores of held-out questions by step and ranking, and the one test that chooses among them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metasearch.config.measure import MULTILINGUAL, Pool
+from metasearch.errors import DataError
+from metasearch.evaluation.scores import OTHERS, OWN
+from metasearch.evaluation.statistics.max_t import any_above_zero
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.per_query_results import QueryResults, load, query_results_path
+from metasearch.runs.rows import MEAN
+from metasearch.search.tune.steps import Step
+
+ALPHA = 0.05
+
+
+Place = tuple[int, str, str]
+"""A held-out question: fold, language and id."""
+SIDES: Mapping[str, str] = {
+    "": "all pages", OWN: "pages in the question's language", OTHERS: "pages in other languages"
+}  # fmt: skip
+"""End of a measure's name → which relevant pages it is of."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Scores of N held-out questions by L lines; a translation counts as a question.
+
+    Attributes:
+        lines: step and pool, the simplest first, which the others are compared with; controls last.
+        scores: `(L, N)`.
+        folds: the fold that holds a question out, `(N,)`.
+        groups: the group of a question, `(N,)`. Translations and questions with a common document are one group, as
+            they do not vary independently.
+        places: the questions, `(N,)`; empty where nothing is shown of them.
+        sides: end of the measure's name → scores `(L, N)` of the relevant pages in the question's language, and in
+            others; NaN for a question without such a page. Empty unless pages are ranked.
+        accept: whether a line may be kept that harms one side.
+    """
+
+    measure: str
+    lines: tuple[tuple[Step, Pool], ...]
+    scores: NDArray[np.float64]
+    folds: NDArray[np.int64]
+    groups: tuple[str, ...]
+    places: tuple[Place, ...] = ()
+    sides: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    accept: bool = False
+
+    @classmethod
+    def read(cls, run: RunFolder, accept: bool = False) -> Self:
+        """Return the table of a folder, with the measure that its task monitors."""
+        rows = [row for row in run.results() if (row["measure"], row["language"]) == (row["monitor"], MEAN)]
+        cells = {(row["learner"], row["fold"]): row["task"] for row in sorted(rows, key=lambda row: row["rank"])}
+        paths = {(Step.parse(name), fold): results_path(run, task, name, fold) for (name, fold), task in cells.items()}
+        return cls.of({cell: load(path)[0] for cell, path in paths.items()}, rows[0]["monitor"], accept)
+
+    @classmethod
+    def of(cls, results: Mapping[tuple[Step, int], QueryResults], measure: str, accept: bool = False) -> Self:
+        """Return the table of results by step and fold, without steps that lack a fold of the first one."""
+        steps = sorted(dict.fromkeys(step for step, _ in results), key=lambda step: step.shuffled)
+        folds = sorted(fold for step, fold in results if step == steps[0])
+        complete = [step for step in steps if all((step, fold) in results for fold in folds)]
+        values: dict[str, dict[tuple[Step, Pool], dict[Place, float]]] = {}
+        groups: dict[Place, str] = {}
+        for step, fold in product(complete, folds):
+            own = results[step, fold]
+            for (column, pool, language, inside), scores in own.columns.items():
+                name, _, side = column.partition(" ")
+                if name != measure:
+                    continue
+                for question, value in zip(own.units[pool, language, inside], scores, strict=True):
+                    line = values.setdefault(side, {}).setdefault((step, cast(Pool, pool)), {})
+                    line[fold, language, question] = float(value)
+                    groups[fold, language, question] = own.articles[question]
+        for (step, pool), known in values[""].items():
+            if missing := groups.keys() - known.keys():
+                raise DataError(f"step '{step}', pool {pool}: no score of question '{min(missing)[2]}'")
+        found = {
+            side: np.array([[own[line].get(place, np.nan) for place in groups] for line in values[""]])
+            for side, own in values.items()
+        }
+        scores, places = found.pop(""), tuple(groups)
+        folds_of = np.array([fold for fold, *_ in groups])
+        return cls(measure, tuple(values[""]), scores, folds_of, tuple(groups.values()), places, found, accept)
+
+    @cached_property
+    def allowed(self) -> tuple[int, ...]:
+        """The lines that may be kept, so far as controls are known: neither controls nor `refused`."""
+        return tuple(i for i, (step, _) in enumerate(self.lines) if not step.shuffled and i not in self.refused)
+
+    @cached_property
+    def refused(self) -> Mapping[int, str]:
+        """Line that would be kept → why it is not: its control is as good, or it harms one side.
+
+        Such a line leaves the table, and the others are compared again.
+        """
+        reasons: dict[int, str] = {}
+        left = [i for i, (step, _) in enumerate(self.lines) if not step.shuffled]
+        while reason := self._reason_against(line := self._pick(left)):
+            reasons[line] = reason
+            left.remove(line)
+        return reasons
+
+    def p(self, line: int, among: Sequence[int] | None = None) -> float:
+        """Return the p-value of the hypothesis that no other line is better than one; see `any_above_zero`."""
+        others = [other for other in (self.allowed if among is None else among) if other != line]
+        return any_above_zero(self.scores[others] - self.scores[line], self.groups)
+
+    @property
+    def least_p(self) -> float:
+        """The smallest p-value that the groups allow, as each has one of two signs."""
+        return 0.5 ** len({*self.groups})
+
+    def choose(self) -> int:
+        """Return the first line; if others beat it, the best of them that trains no weights.
+
+        One that does is kept where it is significantly better than that: the simplest that none of them beats. So a
+        line is kept that is no better than the first with a chance of 5 % at most, however many lines there are. What
+        lines are refused for can only lower it.
+        """
+        return self._pick(self.allowed)
+
+    def _pick(self, lines: Sequence[int]) -> int:
+        first, *others = lines
+        if self.p(first, lines) >= ALPHA:
+            return first
+        # There is one: p of the greatest t value alone is not above p of all. A line that is not better than the first
+        # may be one that nothing beats, too.
+        better = [line for line in others if self._beats(line, first)]
+        trained = [line for line in better if self.lines[line][0].trains]
+        free = [line for line in better if line not in trained]
+        best = [max(free, key=lambda line: float(self.scores[line].mean()))] if free else []
+        left: list[int] = [*best, *trained]
+        return next(line for line in left if self.p(line, left) >= ALPHA)
+
+    def _beats(self, line: int, other: int) -> bool:
+        return any_above_zero((self.scores[line] - self.scores[other])[None], self.groups) < ALPHA
+
+    @property
+    def meaningful(self) -> bool:
+        """Whether the first line answers the labels significantly better than shuffled ones; True if unknown."""
+        other = self.control(0)
+        return other is None or self.least_p >= ALPHA or self._beats(0, other)
+
+    def improvable(self) -> bool:
+        """Return whether a line with the score 1 for every question would be significantly better than the chosen."""
+        return any_above_zero(1 - self.scores[self.choose()][None], self.groups) < ALPHA
+
+    def control(self, line: int) -> int | None:
+        """Return the line of the same step and ranking with shuffled labels; None if there is none.
+
+        One that learns from answers learned from them; others are asked for the answers of other labels.
+        """
+        step, pool = self.lines[line]
+        wanted = (step.control, pool)
+        return self.lines.index(wanted) if wanted in self.lines else None
+
+    def uncontrolled(self) -> list[Step]:
+        """Return the steps with answers that are chosen, with all folds or without one, and have no control yet."""
+        tables = [self, *(self.without(fold) for fold in np.unique(self.folds).tolist())]
+        chosen = [line for each in tables if self.lines[line := each.choose()][0].learns]
+        return list(dict.fromkeys(self.lines[line][0] for line in chosen if self.control(line) is None))
+
+    def _reason_against(self, line: int) -> str:
+        if not line:
+            return ""
+        if not self.lines[line][0].learns and not self.meaningful:
+            return "without training, these labels are answered no better than shuffled ones"
+        other = self.control(line)
+        if other is not None and not self._beats(line, other):
+            gain = 100 * float((self.scores[line] - self.scores[other]).mean())
+            return f"the same with shuffled labels is not significantly worse ({gain:+.1f} against it)"
+        where = "" if self.accept else self._harmed(line)
+        return f"it ranks {where}; --accept keeps it" if where else ""
+
+    def _harmed(self, line: int) -> str:
+        """Return the side, or the language of questions, for which a line is significantly worse than the first.
+
+        The test of the languages is corrected for their number.
+        """
+        lost, groups = self.scores[0] - self.scores[line], np.array(self.groups)
+        for side, scores in self.sides.items():
+            there = ~np.isnan(scores[0])
+            own = scores[0, there] - scores[line, there]
+            if any_above_zero(own[None], groups[there].tolist()) < ALPHA:
+                return f"{SIDES[side]} significantly worse ({-100 * own.mean():+.1f})"
+        asked = np.array([language for _, language, _ in self.places])
+        losses = {name: np.where(asked == name, lost, 0.0) for name in sorted({*asked.tolist()})}
+        if len(losses) > 1 and any_above_zero(np.array([*losses.values()]), self.groups) < ALPHA:
+            worst = min(losses, key=lambda name: any_above_zero(losses[name][None], self.groups))
+            return f"pages for questions in {worst} significantly worse ({-100 * lost[asked == worst].mean():+.1f})"
+        return ""
+
+    def without(self, fold: int) -> "Table":
+        """Return the table without the questions of a fold."""
+        other = self.folds != fold
+        groups = np.array(self.groups)[other].tolist()
+        places = tuple(place for place in self.places if place[0] != fold)
+        sides = {side: scores[:, other] for side, scores in self.sides.items()}
+        return replace(
+            self,
+            scores=self.scores[:, other],
+            folds=self.folds[other],
+            groups=tuple(groups),
+            places=places,
+            sides=sides,
+        )
+
+
+def results_path(run: RunFolder, task: str, step: Step | str, fold: int, pool: str = MULTILINGUAL) -> Path:
+    """Return the file with the scores of a fold's questions by a step, and with its ranking in a pool."""
+    split = f"fold-{fold}" if pool == MULTILINGUAL else f"fold-{fold}.{pool}"
+    return query_results_path(run.path, task, str(step), split)
+
+
+def split_rankings(results: Mapping[Pool, QueryResults]) -> dict[Pool, QueryResults]:
+    """Return the results that a file of each pool has: its ranking, and in the first one all scores."""
+    first, others = MULTILINGUAL, [pool for pool in results if pool != MULTILINGUAL]
+    whole = replace(
+        results[first],
+        units={cell: ids for each in results.values() for cell, ids in each.units.items()},
+        columns={cell: values for each in results.values() for cell, values in each.columns.items()},
+    )
+    return {first: whole} | {pool: QueryResults(ranking=results[pool].ranking) for pool in others}

@@ -1,0 +1,97 @@
+"""Training data and recipe of a step, with sets that fit the labels, and how long it takes.
+
+Fine-tuning compares a question with the answers of the other questions of its set. A few labels in several languages
+fill one set and not one for each language pair, so that all of them count as one language.
+"""
+
+from dataclasses import replace
+from typing import cast
+
+from metasearch.config.library import load_mode, load_recipe
+from metasearch.config.recipe import Recipe
+from metasearch.config.seeding import stream
+from metasearch.data.benchmark import Benchmark, in_one_language
+from metasearch.data.records import Question, RetrievalData, grouped
+from metasearch.episodes.samplers import fit_sizes
+from metasearch.pipelines.compatibility import learner_class
+from metasearch.search.tune.steps import FINE_TUNE, Step
+
+_MODES = ("mixt", "trans", "mono-bi-multi", "mono-mono")
+"""Transfer modes of meta-learners, the preferred one first."""
+_MOST_EPISODES = 160
+"""Of a meta-learner, as in the recipes for machines without a GPU; the budgets of papers take days."""
+_SMALL = "e5"
+"""Encoder whose recipes fit some dozen questions; for encoders without recipes."""
+_FEW = 32
+"""Questions of a set of fine-tuning, where the labels do not fill two sets of the recipe."""
+
+_BACKWARD, _INNER = 3.0, 9.0
+"""Texts that are encoded in the time of training on one: in fine-tuning, and in a meta-learner with its inner steps."""
+ALIGNMENT = 320 * 64 * 4
+"""Texts of an alignment: steps, pairs, and the passes over the two sides of a pair."""
+
+
+def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, Recipe]:
+    """Return a step's training data and recipe, with sets that fit the labels; `DataError` for too few labels.
+
+    Fine-tuning draws from all languages together. A meta-learner follows the task's arrangements, if it has any.
+    `encoder` is a name, which may have recipes of its own. A control is drawn by the number of its fold.
+    """
+    if step.shuffled:
+        train = shuffled(cast(RetrievalData, benchmark.split.train), benchmark.fold)
+        benchmark = replace(benchmark, split=replace(benchmark.split, train=train))
+    tuned = step.learner == FINE_TUNE
+    recipe = load_recipe("best") if tuned else load_recipe(step.learner, encoder=encoder)
+    if recipe.recipe == step.learner:
+        # The recipe of a paper, without an encoder in its name, fits neither a few labels nor a short training.
+        recipe = load_recipe(step.learner, encoder=_SMALL)
+    episodes, budget, links = recipe.episodes, recipe.budget, learner_class(recipe).links
+    questions = cast(RetrievalData, benchmark.split.train).questions
+    # Two sets of a few labels would be the same questions twice; translations of a question are one label.
+    few = len({question.id for question in questions}) < episodes.k + episodes.q
+    trained = in_one_language(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
+    if not tuned:
+        found = (mode.arrangements(benchmark.task) for mode in map(load_mode, _MODES) if mode.links in links)
+        trained = next((replace(benchmark, arrangements=each) for each in found if each), trained)
+    # The dev split is a part of train, so that both phases are one.
+    once = {"meta_train": min(budget.meta_train + budget.meta_valid, _MOST_EPISODES), "meta_valid": 0}
+    budget = budget.model_copy(update={**once, "epochs": 1, "eval_every": 0, "patience": 0})
+    most = min(len(questions), _FEW) if few and tuned else len(questions)
+    return trained, fit_sizes(trained, recipe.model_copy(update={"budget": budget}), most)
+
+
+def shuffled(data: RetrievalData, seed: int) -> RetrievalData:
+    """Return data in which each group of questions has the answers of another group.
+
+    Groups are shifted along a random circle, so that none keeps its own; a page and its translations are one group.
+    Questions of a larger group share the answers of a smaller one in turn.
+    """
+    ids = {group: tuple(dict.fromkeys(q.id for q in own)) for group, own in grouped(data.questions, _group).items()}
+    circle = [list(ids)[i] for i in stream(seed, "shuffled labels").permutation(len(ids))]
+    takes: dict[str, list[str]] = {}
+    for group, other in zip(circle, (*circle[1:], *circle[:1]), strict=True):
+        for i, uid in enumerate(ids[group]):
+            takes.setdefault(ids[other][i % len(ids[other])], []).append(uid)
+    answers = ([new for uid in each.answers for new in takes.get(uid, ())] for each in data.candidates)
+    candidates = (replace(each, answers=tuple(own)) for each, own in zip(data.candidates, answers, strict=True))
+    grades = {(new, name): grade for (uid, name), grade in data.grades.items() for new in takes.get(uid, ())}
+    return replace(data, candidates=tuple(candidates), grades=grades)
+
+
+def _group(question: Question) -> str:
+    return question.group
+
+
+def cost(step: Step, benchmark: Benchmark, encoder: str) -> float:
+    """Return how many texts would take as long to encode as training a step and scoring it on one fold."""
+    if not step.trains:
+        return 0.0  # the vectors of all texts are known
+    trained, recipe = prepare(step, benchmark, encoder)
+    train, test = (cast(RetrievalData, part) for part in (trained.split.train, trained.split.test))
+    sets, links = recipe.episodes, len(trained.arrangements["meta-train"][0].variants)
+    # Each triplet has a question, an answer and a negative; a text is encoded once in a set.
+    each = [size + min(2 * size, len(train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
+    steps = recipe.budget.meta_train * sum(each) * (_BACKWARD if step.learner == FINE_TUNE else _INNER)
+    # The vectors that negatives are mined by are known, except of an aligned encoder.
+    encoded = [test, train] if sets.negatives == "mined" and step.aligned else [test]
+    return steps + sum(len(part.questions) + len(part.candidates) for part in encoded)

@@ -1,0 +1,131 @@
+"""Makes and scores the encoders of the steps."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Self, cast
+
+import numpy as np
+
+from metasearch.config.measure import Pool
+from metasearch.config.projection import ProjectionSettings
+from metasearch.config.run import TuneConfig
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import RetrievalData
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
+from metasearch.encoders.neutral import ProjectedEncoder, append
+from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.scores import Evaluation
+from metasearch.pipelines import factory
+from metasearch.pipelines.neutral import train_projection
+from metasearch.runs.callbacks import Callback
+from metasearch.runs.signals import interrupted
+from metasearch.search.index.local import LocalStore
+from metasearch.search.query.searcher import Searcher
+from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex, plan_of, rows_of
+from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.steps import Step
+from metasearch.search.tune.training import prepare, shuffled
+
+_TIMED = 64
+"""Passages that are encoded to tell how long others take."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Makes and scores the encoders of the steps from the base encoder, which never changes.
+
+    Attributes:
+        vectors: of all texts by the base encoder, which took `per_text` seconds each.
+        searched: the index of the documents, if there are any, in which steps that train nothing are scored.
+        languages: that have a part in the projection.
+        aligned: folder of the encoder that was aligned on translations.
+    """
+
+    config: TuneConfig
+    encoder: Encoder
+    vectors: CachedEncoder
+    searched: SearchedIndex | None = None
+    per_text: float = 0.0
+    languages: tuple[str, ...] = ()
+    aligned: Path | None = None
+
+    @classmethod
+    def open(
+        cls,
+        config: TuneConfig,
+        encoder: Encoder,
+        labels: Labels,
+        languages: tuple[str, ...],
+        callback: Callback,
+        store: LocalStore | None = None,
+    ) -> Self:
+        """Encode all texts that have no vector in the index, in one order whatever is scored later."""
+        data, vectors = labels.everything, CachedEncoder(encoder)
+        searched = SearchedIndex.of(Searcher(store, encoder), data) if store else None
+        if searched:
+            texts = [question.text for question in data.questions]
+            vectors.add(texts, "question", np.stack([searched.queries[text] for text in texts]))
+            rows = rows_of(searched.store, data.candidates)
+            vectors.add([each.text for each in data.candidates], "candidate", searched.store.stored.take(rows))
+            some = [each.text for each in data.candidates[:_TIMED]]
+        else:
+            encoder.encode([data.questions[0].text], "question")  # the first call makes what later ones use
+            with report_progress(encoder, partial(callback.on_encode, "questions")):
+                vectors.encode([question.text for question in data.questions], "question")
+            some = [each.text for each in data.candidates]
+        start = time.perf_counter()
+        with report_progress(encoder, partial(callback.on_encode, "documents")):
+            (encoder if searched else vectors).encode(some, "candidate")
+        per_text = (time.perf_counter() - start) / len(some)
+        return cls(config, encoder, vectors, searched, per_text, languages)
+
+    def score(
+        self, step: Step, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback
+    ) -> dict[Pool, Evaluation]:
+        """Return the scores and rankings of a step on the test split in each pool."""
+        if self.searched and not step.trains:
+            return self.searched.score(step, benchmark, ranked)
+        test, sharpness = cast(RetrievalData, benchmark.split.test), None
+        if step.trains:
+            encoder: TextEncoder = CachedEncoder(self.make(step, benchmark, callback))
+        else:
+            encoder = self._projected(benchmark, callback) if step.projected else self.vectors
+        if self.searched:
+            plan = plan_of(encoder, self.searched.passages)
+            encoder, sharpness = PlannedEncoder(encoder, plan), plan.sharpness
+        if step.shuffled and not step.learns:
+            test = shuffled(test, benchmark.fold)
+        return {pool: evaluate(encoder, test, benchmark.measures, [pool], sharpness=sharpness) for pool in ranked}
+
+    def make(self, step: Step, benchmark: Benchmark, callback: Callback) -> Encoder:
+        """Return a new encoder, made from the training split of a benchmark, without an adapter.
+
+        Raises:
+            DataError: there are too few labels to train on.
+            Interrupted: by Ctrl-C or SIGTERM.
+        """
+        config = self.config
+        vectors: TextEncoder | None = None if step.aligned else self.vectors
+        start = config.encoder.model_copy(update={"name": str(self.aligned)}) if step.aligned else config.encoder
+        encoder = load_encoder(start, benchmark.task.max_length, device=config.device)
+        if step.projected and not step.aligned:
+            vectors = projected = self._projected(benchmark, callback)
+            append(encoder, projected.neutral)
+        if step.trains:
+            trained, recipe = prepare(step, benchmark, config.encoder.name)
+            learner = factory.make_learner(recipe, encoder)
+            outcome = factory.fit(learner, trained, recipe, seed=config.seed, callback=callback, vectors=vectors)
+            if outcome.reason == "interrupted":
+                raise interrupted(f"stopped after step {outcome.steps}")
+        return encoder
+
+    def _projected(self, benchmark: Benchmark, callback: Callback) -> ProjectedEncoder:
+        settings = ProjectionSettings(languages=self.languages)
+        return ProjectedEncoder(
+            self.vectors, train_projection(self.encoder, benchmark, settings, callback, self.vectors)
+        )

@@ -1,0 +1,68 @@
+"""Languages that the names of files and folders tell."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.tags import NAMES, written
+from metasearch.search.documents.languages import find_folder_language, find_language
+
+
+@given(written(NAMES, lower=True), st.sampled_from("._-"))
+def test_a_name_tells_its_tag_as_a_whole_and_at_its_end(case, mark):
+    tag, text = case
+    assert find_language(text, "") == tag
+    assert find_language(f"READ me{mark}{text}", "") == tag
+
+
+@given(written(NAMES, lower=True))
+def test_a_folder_tells_its_tag_as_a_whole_and_behind_a_dot(case):
+    tag, text = case
+    assert find_folder_language(text, "fr") == find_folder_language(f"pages.{text}", "fr") == tag
+    assert find_folder_language("pages.old", "fr") == "fr"
+
+
+@pytest.mark.parametrize(
+    ("stem", "language"),
+    [
+        ("README.de-en", "en"),
+        ("faq.zh_CN", "zh-CN"),
+        ("README_ZH_CN", "zh-CN"),
+        ("es-419", "es-419"),
+        # Words that are no codes, or are in another case, and countries.
+        ("faq.old", ""),
+        ("faq_new", ""),
+        ("UK", ""),
+        ("README_KR", ""),
+        ("faqde", ""),
+        ("sign_in", ""),
+        ("install.sh", ""),
+        ("de.mo", ""),
+        ("faq-cat", ""),
+        # Retired codes.
+        ("faq.iw", "he"),
+        ("faq_nb", "no"),
+        ("back-to-java", ""),
+        ("", ""),
+    ],
+)
+def test_a_name_ends_in_the_longest_tag_that_exists(stem, language):
+    assert find_language(stem, "") == language
+
+
+@pytest.mark.parametrize(
+    ("stem", "language"),
+    [
+        ("faq", "de"),
+        ("ar", "de"),
+        ("git-rm", "de"),
+        ("faq_ar", "de"),
+        ("faq.ar", "ar"),
+        ("app.ts", "de"),
+        ("Foo.cs", "de"),
+        ("faq-pt-br", "pt-BR"),
+        ("zh-TW", "zh-TW"),
+    ],
+)
+def test_in_a_folder_of_a_language_a_name_tells_another_after_a_dot_or_with_a_region(stem, language):
+    assert find_language(stem, "de") == language

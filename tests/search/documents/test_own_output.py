@@ -1,0 +1,87 @@
+"""What metasearch wrote is no document, wherever it lies and however it is reached; what looks like it is one."""
+
+import json
+import shutil
+
+import pytest
+
+from helpers.indexes import made, write_index
+from helpers.studies import Made, write_run, write_study
+from metasearch.data.parallel.saved import COLUMNS, write_table
+from metasearch.encoders.builtin import tiny
+from metasearch.errors import ConfigError, DataError
+from metasearch.evaluation.report.build import build, write
+from metasearch.evaluation.study.read import read_study
+from metasearch.search.documents.read import sources
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.vectors_file import require_writable, write_vectors
+
+arrow = pytest.importorskip("pyarrow", reason="pip install 'metasearch-encoders[corpora]'")
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory):
+    """Return a folder with what the commands write, each with a document put into it."""
+    folder = tmp_path_factory.mktemp("outputs")
+    write_index(folder / "help.index", made(6))
+    write_run(folder / "run", Made(learner="maml"))
+    study = write_study(folder / "study", folds=(0,), questions=4)
+    write(build(read_study([study])), folder / "report")
+    (folder / "corpus").mkdir()
+    rows = {name: ["text"] for name in COLUMNS}
+    write_table(folder / "corpus", iter([arrow.RecordBatch.from_pydict(rows)]))
+    tiny.build().save(folder / "encoder")
+    for each in list(folder.iterdir()):
+        (each / "inside").mkdir()
+        for name in ("README.md", "inside/notes.txt"):
+            (each / name).write_text("A document.", encoding="utf-8")
+    write_vectors(LocalStore.open(folder / "help.index"), folder / "help.parquet")
+    (folder / "ranking.txt").write_text("de:q1 Q0 d1 1 0.5 mini\nde:q1 Q0 d2 2 0.25 mini\n", encoding="utf-8")
+    return folder
+
+
+KINDS = {
+    "corpus": "a prepared corpus", "encoder": "an encoder", "help.index": "an index", "report": "a report",
+    "run": "a run", "study": "a study", "help.parquet": "vectors of an index",
+    "ranking.txt": "a TREC run",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("way", ["below", "linked", "named"])
+def test_what_metasearch_wrote_is_named_and_passed_over(name, way, outputs, tmp_path, caplog):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.txt").write_text("text", encoding="utf-8")
+    place = docs / name if way != "named" else outputs / name
+    if way == "linked":
+        place.symlink_to(outputs / name)
+    elif way == "below":
+        (shutil.copytree if (outputs / name).is_dir() else shutil.copy)(outputs / name, place)
+    found = sources([docs, place] if way == "named" else [docs])
+    assert [source.path for source in found] == [docs / "a.txt"]
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"skipped, written by metasearch: {place.as_posix()} ({KINDS[name]})"
+    ]
+
+
+def test_nothing_but_own_output_is_an_error(outputs):
+    with pytest.raises(DataError, match="no documents"):
+        sources([outputs / "run", outputs / "help.parquet"])
+
+
+@pytest.mark.parametrize("name", ["index.sqlite", "study.yaml", "config.yaml", "modules.json", "tables.json"])
+def test_a_folder_with_a_file_of_the_same_name_is_read(name, tmp_path):
+    content = json.dumps({"theme": "plain"})
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    (tmp_path / "a.md").write_text("text", encoding="utf-8")
+    assert [source.path.name for source in sources([tmp_path])] == ["a.md"]
+
+
+def test_a_table_of_the_user_is_a_document_and_is_never_overwritten(tmp_path, outputs):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"text": ["Where is the key?"]}), tmp_path / "shop.parquet")
+    assert [source.path.name for source in sources([tmp_path])] == ["shop.parquet"]
+    with pytest.raises(ConfigError, match=r"shop.parquet: the file exists and holds no vectors of metasearch"):
+        require_writable(tmp_path / "shop.parquet")
+    require_writable(outputs / "help.parquet")

@@ -1,0 +1,49 @@
+"""Plain text: encodings, line ends, and files that cannot be read."""
+
+import pytest
+
+from helpers.files import write
+from helpers.passages import shown
+from metasearch.errors import DataError
+from metasearch.search.documents.read import read
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CR LF", "CR"])
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+def test_lines_are_counted_whatever_ends_them(name, end, tmp_path):
+    text = end.join(["First line.", "", "Third line.", "Fourth."])
+    assert shown(tmp_path / name, text, limit=12) == [(1, "First line."), (3, "Third line."), (4, "Fourth.")]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"\xef\xbb\xbfab\n\xff", ":2: not UTF-8: byte 0xff"),
+        (b"ab\n\xe2\x82", ":2: not UTF-8: byte 0xe2"),
+        (b"ab\r\ncd\0", ":2: not UTF-8 text: it has a NUL character"),
+    ],
+)
+def test_a_byte_that_is_no_text_is_named_with_its_place(text, says, tmp_path):
+    with pytest.raises(DataError) as caught:
+        shown(tmp_path / "a.txt", text)
+    assert str(caught.value) == f"{tmp_path}/a.txt{says}"
+
+
+def test_of_a_folder_what_can_be_read_is_read_and_the_rest_is_named(tmp_path, caplog):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name, text in {
+        "a.txt": b"One.",
+        "b.txt": b"caf\xe9",
+        "c.csv": b"name\nRex\n",
+        "d.jsonl": b'{"text": "Two."}',
+    }.items():
+        write(folder / name, text)
+    assert [passage.text for passage in read([folder])] == ["One.", "Two."]
+    assert [message.split(folder.as_posix())[1] for message in caplog.messages] == [
+        "/b.txt:1: not UTF-8: byte 0xe9, perhaps CP1252; convert the file: iconv -f CP1252 -t UTF-8",
+        "/c.csv:1: no column 'text'. Known: name.",
+    ]
+    for name in ("b.txt", "c.csv"):
+        with pytest.raises(DataError, match=rf"docs/{name}:1: "):
+            list(read([folder, folder / name]))

@@ -1,0 +1,192 @@
+"""A collection of Qdrant, in the client's own engine: a copy of a local index that answers as it does."""
+
+import numpy as np
+import pytest
+
+from helpers.indexes import Given, kind, made, queries, write_index
+from metasearch.errors import ConfigError, RunFolderError
+from metasearch.search.index.copies import numbers_of_keys
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.plan import SearchPlan
+from metasearch.search.index.qdrant import Address, QdrantStore
+from metasearch.search.index.stores import database, is_address, open_store
+from metasearch.search.index.writer import writing
+from metasearch.search.query.searcher import Searcher
+
+qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
+
+from metasearch.search.index.qdrant import copy_to_qdrant  # noqa: E402
+
+ADDRESS = Address.parse("qdrant://localhost:6333/help")
+
+
+def words(texts):
+    """Cut texts at white space; a word's number is the sum of its bytes."""
+    return [[sum(word.encode()) for word in text.split()] for text in texts]
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
+
+
+@pytest.fixture
+def client():
+    return qdrant_client.QdrantClient(":memory:")
+
+
+def copied(client, folder, content, **keys):
+    store = LocalStore.open(write_index(folder, content))
+    if keys.get("expanded"):
+        store.expand()
+    return store, copy_to_qdrant(store, ADDRESS, words, client=client, **keys)
+
+
+def texts_and_scores(store, vectors, **keys):
+    """Return for each group and query the texts in their order, and the scores."""
+    return [
+        ([[p.text for p, _ in store.passages(row)] for row in rows], scores)
+        for rows, scores in store.search(vectors, **keys)
+    ]
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_the_copy_finds_what_the_index_finds(tmp_path, client, expanded):
+    local, result = copied(client, tmp_path / "index", made(60), expanded=True)
+    assert (result.passages, result.sent, result.deleted) == (60, 60, 0)
+    remote = QdrantStore(ADDRESS, client)
+    assert (remote.kind, remote.languages, len(remote)) == (local.kind, local.languages, len(local))
+    asked = {"top_k": 7, "groups": [["de"], ["el", "tr"]], "expanded": expanded}
+    for (texts, scores), (found, found_scores) in zip(
+        texts_and_scores(local, queries(), **asked), texts_and_scores(remote, queries(), **asked), strict=True
+    ):
+        assert found == texts
+        np.testing.assert_allclose(found_scores, scores, atol=1e-4)  # queries have 15 bits in a local index
+
+
+def test_a_hit_tells_its_first_place_and_how_many_there_are(tmp_path, client):
+    content = made(6)
+    twice = content.part([0, 1, 2, 3, 4, 5, 0])
+    _, result = copied(client, tmp_path / "index", twice)
+    assert result.passages == 6
+    remote = QdrantStore(ADDRESS, client)
+    ((passage, places),) = remote.passages(numbers_of_keys(content.keys[:1]))
+    assert (passage, places) == (content.passages[0], 2)
+
+
+def test_words_are_ranked_by_bm25(tmp_path, client):
+    """Texts are `passage SEED.NUMBER`: the second word is in one text of three, the first in all."""
+    copied(client, tmp_path / "index", made(3))
+    remote = QdrantStore(ADDRESS, client)
+    ((rows, scores),) = remote.search_words(words, ["0.1 missing"], 5, ["el", "de", "tr"])
+    assert [p.text for p, _ in remote.passages(rows)] == ["passage 0.1"]
+    # f / (f + k1 (1 - b + b · 2 / 2)) · ln(1 + (3 - 1 + 0.5) / (1 + 0.5)), with f = 1 and k1 = 1.5
+    assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 2.5 / 1.5)], rel=1e-5)
+
+
+def test_a_second_copy_sends_what_changed_and_deletes_what_is_gone(tmp_path, client):
+    content = made(40)
+    copied(client, tmp_path / "first", content)
+    opened = QdrantStore(ADDRESS, client)
+    assert not opened.changed()
+    # The first ten of a page leave, so that its other twenty have other places in it.
+    _, result = copied(client, tmp_path / "second", content.part(list(range(10, 40))))
+    assert (result.passages, result.sent, result.deleted) == (30, 20, 10)
+    assert opened.changed()
+    assert len(opened.reopen()) == 30
+    _, result = copied(client, tmp_path / "third", content)
+    assert (result.sent, result.deleted) == (30, 0)
+
+
+def test_how_queries_are_searched_is_sent_without_passages(tmp_path, client):
+    copied(client, tmp_path / "index", made(6))
+    remote = QdrantStore(ADDRESS, client)
+    with writing(tmp_path / "index", kind()) as writer:
+        writer.write_plan(SearchPlan(sharpness=3.0))
+    result = copy_to_qdrant(LocalStore.open(tmp_path / "index"), ADDRESS, words, client=client)
+    assert (result.sent, result.deleted) == (0, 0)
+    assert remote.changed()
+    assert (remote.plan.sharpness, remote.reopen().plan.sharpness) == (None, 3.0)
+
+
+@pytest.mark.parametrize("state", [False, True])
+def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_its_update(tmp_path, client, state):
+    """With `state`, an earlier release has sent some of the points of a newer copy again."""
+    content = made(60)  # two pages of thirty
+    copied(client, tmp_path / "first", content)
+    digests = {record.id: record.payload["digest"] for record in client.scroll("help", limit=99)[0]}
+    some = list(digests)[: 30 if state else 60]
+    client.delete_payload("help", ["page", "page_group", "page_language", "page_position"], points=some)
+    for number in some:
+        client.set_payload("help", {"digest": digests[number] ^ 1}, points=[number])
+    client.update_collection("help", metadata={"pages": state})
+    remote, query = QdrantStore(ADDRESS, client), queries(1)
+    ((rows, scores),) = remote.search(query, 60)
+
+    def pages(store, count):
+        table = store.score_pages(query[0], (rows[0][:count], scores[0][:count]))
+        return table.whole, sum(np.diff(table.starts, append=len(table.rows)).tolist())
+
+    assert pages(remote, 60) == (False, 60)
+    (hits,) = Searcher(remote, Given(query)).search(["0"], top_k=60)
+    assert [hits[0].passage, len(hits)] == [remote.passages(rows[0][:1])[0][0], 60]
+    assert copied(client, tmp_path / "second", content)[1].sent == len(some)
+    assert pages(remote.reopen(), 60) == (True, 60)
+
+
+def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, monkeypatch):
+    calls, upsert = [], client.upsert
+
+    def killed(*args, **keys):
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(1)
+        return upsert(*args, **keys)
+
+    monkeypatch.setattr("metasearch.search.index.copies.AT_ONCE", 16)
+    monkeypatch.setattr(client, "upsert", killed)
+    with pytest.raises(KeyboardInterrupt):
+        copied(client, tmp_path / "index", made(40))
+    with pytest.raises(RunFolderError, match="incomplete; call metasearch index"):
+        QdrantStore(ADDRESS, client)
+    monkeypatch.setattr(client, "upsert", upsert)
+    store = LocalStore.open(tmp_path / "index")
+    assert copy_to_qdrant(store, ADDRESS, words, client=client).sent == 40 - 16
+    assert len(QdrantStore(ADDRESS, client)) == 40
+
+
+def test_what_cannot_be_searched_is_named(tmp_path, client):
+    with pytest.raises(RunFolderError, match=r"qdrant://localhost:6333/help: no such collection; call"):
+        QdrantStore(ADDRESS, client)
+    copied(client, tmp_path / "index", made(6))
+    remote = QdrantStore(ADDRESS, client)
+    with pytest.raises(ConfigError, match=r"no passage is in language 'dd'. Did you mean 'de'"):
+        remote.search(queries(), groups=[["dd"]])
+    with pytest.raises(ConfigError, match="has no expanded vectors; call metasearch index --expand"):
+        remote.search(queries(), expanded=True)
+    other = made(6, dimension=16)
+    with pytest.raises(Exception, match=r"qdrant://localhost:6333/help: its vectors are of encoder 'mini'"):
+        copied(client, tmp_path / "other", other)
+    client.create_collection("help2", vectors_config={})
+    with pytest.raises(RunFolderError, match="this release of metasearch did not make the collection"):
+        QdrantStore(Address.parse("qdrant://localhost:6333/help2"), client)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["qdrant://localhost", "qdrant://localhost:6333/", "qdrant://localhost:99999/c", "qdrant:/h/c", "qdrants://"],
+)
+def test_an_address_that_is_none_is_refused(text):
+    assert is_address(text)
+    for refused in (open_store, lambda address: database(address).check(address, expanded=False)):
+        with pytest.raises(ConfigError, match=r"expected qdrant://HOST:PORT/COLLECTION"):
+            refused(text)
+
+
+def test_an_address_of_an_unknown_database_names_the_nearest():
+    with pytest.raises(ConfigError, match=r"unknown store 'qdrent'. Did you mean 'qdrant'"):
+        open_store("qdrent://localhost/help")
+
+
+def test_an_address_says_host_port_and_collection():
+    assert Address.parse("qdrants://db.example/help").url == "https://db.example:6333"
+    assert Address.parse("qdrant://[::1]:7000/a-b").url == "http://[::1]:7000"
+    assert not is_address("help.index")

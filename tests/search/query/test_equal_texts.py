@@ -1,0 +1,120 @@
+"""Equal texts in several languages are one hit that names them all, in a folder and in databases."""
+
+import json
+from collections import defaultdict
+from functools import cache, partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metasearch.encoders.builtin import tiny
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.postgresql import PostgresStore
+from metasearch.search.index.qdrant import Address, QdrantStore, copy_to_qdrant
+from metasearch.search.query.searcher import Searcher
+from metasearch.search.query.update import update
+from metasearch.search.settings import IndexSettings
+
+TEXTS = [f"The {thing} is {where}." for thing in ("key", "cat", "bread") for where in ("here", "there", "away", "gone")]
+LANGUAGES = ("de", "es", "pt-BR")
+ROWS = st.lists(
+    st.tuples(st.sampled_from(TEXTS), st.sampled_from(LANGUAGES), st.sampled_from([None, 1, 2])),
+    min_size=1,
+    max_size=30,
+)
+
+
+@cache
+def encoder():
+    return tiny.build()
+
+
+def searcher_of(folder, rows, place=None, expand=False):
+    folder.mkdir(exist_ok=True)
+    path = folder / "rows.jsonl"
+    lines = [{"text": text, "language": language, "n": number} for text, language, number in rows]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    update(folder / "index", [path], encoder(), IndexSettings(names=False, neutral=False))
+    local = Searcher(LocalStore.open(folder / "index"), encoder())
+    if expand:
+        local.store.expand()
+    return place(local, expand) if place else local
+
+
+def in_qdrant(local, expand):
+    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+    address = Address.parse("qdrant://localhost:6333/help")
+    copy_to_qdrant(local.store, address, local.cut_words, expand, client=client)
+    return Searcher(QdrantStore(address, client), encoder())
+
+
+def in_postgresql(server, local, expand):
+    address = server.address("help")
+    PostgresStore.copy(local.store, address, local.cut_words, expand, lambda done, total: None)
+    return Searcher(PostgresStore.open(address), encoder())
+
+
+def distinct(rows, languages=LANGUAGES):
+    """Return the places of each text with its fields, and its languages, by plain counting."""
+    found = defaultdict(list)
+    for text, language, number in rows:
+        if language in languages:
+            found[text, number].append(language)
+    return {key: (len(tags), set(tags)) for key, tags in found.items()}
+
+
+def seen(hits):
+    return {
+        (hit.passage.text, hit.passage.fields.get("n")): (hit.places, set(hit.languages)) for hit in hits
+    }  # fmt: skip
+
+
+def check(searcher, rows, top_k, languages, **how):
+    known = {language for _, language, _ in rows}
+    asked = [tag for tag in languages if tag in known]
+    (hits,) = searcher.search(["Where is the key?"], top_k=top_k, languages=asked, **how)
+    expected = distinct(rows, asked or LANGUAGES)
+    assert len(hits) == len(seen(hits)) == min(top_k, len(expected))
+    assert seen(hits).items() <= expected.items()
+    assert all(hit.languages[0] == hit.passage.language for hit in hits)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+@pytest.mark.slow
+@given(ROWS, st.integers(1, 12), st.sets(st.sampled_from(LANGUAGES)), st.sampled_from(["", "balance"]))
+def test_each_text_is_one_hit_with_all_its_places_and_languages(tmp_path_factory, rows, top_k, languages, how):
+    searcher = searcher_of(tmp_path_factory.mktemp("equal"), rows)
+    check(searcher, rows, top_k, sorted(languages), **({how: True} if how else {}))
+
+
+EVERYWHERE = [(text, language, None) for text in TEXTS for language in LANGUAGES] + [(TEXTS[0], "de", None)]
+
+
+@pytest.mark.parametrize("how", ["plain", "balance", "expand", "hybrid"])
+@pytest.mark.parametrize(
+    "place", ["folder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("qdrant", "postgresql"))]
+)
+@pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
+def test_each_way_to_rank_finds_as_many_texts_as_are_asked_for(how, place, tmp_path, request):
+    places = {"folder": lambda: None, "qdrant": lambda: in_qdrant}
+    places["postgresql"] = lambda: partial(in_postgresql, request.getfixturevalue("postgres"))
+    if how == "hybrid":
+        pytest.importorskip("bm25s")
+    searcher = searcher_of(tmp_path / "docs", EVERYWHERE, places[place](), how == "expand")
+    asked = {} if how == "plain" else {how: True}
+    for top_k in (1, 5, 12, 40):
+        check(searcher, EVERYWHERE, top_k, [], **asked)
+        check(searcher, EVERYWHERE, top_k, ["es"], **asked)
+    (best, *_), *_ = searcher.search([TEXTS[0]], top_k=1)
+    assert (best.passage.text, best.places, sorted(best.languages)) == (TEXTS[0], 4, list(LANGUAGES))
+
+
+def test_the_order_is_that_of_the_texts_alone(tmp_path):
+    """Ranks and scores are those of an index that has each text in one language."""
+    alone = searcher_of(tmp_path / "alone", [(text, "de", None) for text in TEXTS])
+    everywhere = searcher_of(tmp_path / "everywhere", EVERYWHERE)
+    first, second = ([each.search([query], top_k=12)[0] for query in TEXTS] for each in (alone, everywhere))
+    for one, other in zip(first, second, strict=True):
+        assert [hit.score for hit in one] == pytest.approx([hit.score for hit in other], abs=1e-3)
+        assert one[0].passage.text == other[0].passage.text

@@ -1,0 +1,82 @@
+"""The encoder of an index as a model of sentence-transformers: it encodes as the index is searched."""
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from helpers.commands import metasearch
+from metasearch.encoders.maps import LEAST_PAGES
+from metasearch.errors import EncoderError
+from metasearch.search.index.adapters import add_adapter
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.writer import writing
+from metasearch.search.index_encoder import is_index, load_index_encoder
+from metasearch.search.indexes import index_documents, open_searcher, use_adapter
+
+TEXTS = ["Where is the key?", "Wo steht der Baum?", "key"]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    """A neutral index with a prompt for queries and an adapter in use; its encoder is untrained."""
+    folder = tmp_path_factory.mktemp("pages")
+    for language, words in (("de", "Der Schlüssel liegt unter Matte"), ("en", "The key is under mat")):
+        for number in range(LEAST_PAGES):
+            path = folder / "help" / language / f"{number}.md"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{words} {number}.\n", encoding="utf-8")
+    index_documents([folder / "help"], folder / "i", "tiny", {"prompts": {"question": "query: "}}, "cpu")
+    kind = LocalStore.open(folder / "i").kind
+    matrix = np.eye(kind.dimension) + 0.1 * np.random.default_rng(0).standard_normal((kind.dimension,) * 2)
+    facts = {"name": "clicks", "date": "2026-01-01T00:00:00+00:00", "form": "answers", "labels": 8, "kept": True}
+    with writing(folder / "i", kind) as writer:
+        add_adapter(writer, matrix.astype(np.float32), {**facts, "result": "Kept."}, use=True)
+    return folder / "i"
+
+
+def require_equal(model, searcher):
+    """Assert that a model gives the vectors of a search, and other ones for queries than for documents."""
+    queries, documents = model.encode_query(TEXTS), model.encode_document(TEXTS)
+    np.testing.assert_allclose(queries, searcher.encode_queries(TEXTS), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(documents, searcher.encode_documents(TEXTS), rtol=0, atol=1e-6)
+    assert np.abs(queries - documents).max() > 0.01
+
+
+def test_sentence_transformers_encodes_as_the_index_is_searched(index, tmp_path):
+    assert LocalStore.open(index).plan.languages == ("de", "en"), "the index has a projection"
+    done = metasearch("export", index, "--sentence-transformers", "-o", tmp_path / "model")
+    assert "copied unchanged" not in done.stderr
+    model = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    require_equal(model, open_searcher(index, "cpu"))
+    np.testing.assert_array_equal(model.encode(TEXTS), model.encode_document(TEXTS))
+    made = "with its prompts, its projection of de and en, its map of translations and its query adapter 'clicks'"
+    assert made in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+
+
+def test_without_an_adapter_in_use_the_rest_is_exported(index, tmp_path):
+    use_adapter(index, None)
+    try:
+        encoder, made = load_index_encoder(index)
+        require_equal(encoder, open_searcher(index, "cpu"))
+    finally:
+        use_adapter(index, "clicks")
+    assert made.endswith(" with its prompts, its projection of de and en and its map of translations.")
+
+
+def test_an_index_is_told_from_an_encoder(index, tmp_path, monkeypatch):
+    (tmp_path / "tiny").symlink_to(index)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "index").symlink_to(index)
+    monkeypatch.chdir(tmp_path)
+    assert [is_index(name) for name in ("tiny", "./tiny", "shop", "qdrant://localhost/help", "e5", "a/model")] == [
+        False, True, True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_an_adapter_is_exported_as_a_whole_model_alone_and_another_encoder_is_refused(index, tmp_path, monkeypatch):
+    said = metasearch("export", index, "--int8", "-o", tmp_path / "m", code=6).stderr
+    assert "has a query adapter, which export with --onnx, --int8 or --dimensions does not support" in said
+    assert not (tmp_path / "m").exists()
+    monkeypatch.setattr("metasearch.encoders.encoder.Encoder.fingerprint", "another one")
+    with pytest.raises(EncoderError, match="its vectors are of encoder 'tiny'"):
+        load_index_encoder(index)

@@ -1,0 +1,239 @@
+"""Adapters of an index: learned from labels, named, reversible, used by searches, and never half-written."""
+
+import json
+import multiprocessing
+import os
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from metasearch.config.measure import BALANCED
+from metasearch.data.labels import load_labels
+from metasearch.encoders.maps import Projection
+from metasearch.errors import ConfigError, DataError, RunFolderError
+from metasearch.runs.folder import RunFolder
+from metasearch.search.index.adapters import add_adapter
+from metasearch.search.index.database import Database
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.writer import writing
+from metasearch.search.indexes import index_documents, list_adapters, open_searcher, use_adapter
+from metasearch.search.tune.adapt.job import Trial, adapt
+from metasearch.search.tune.call import tune
+from metasearch.search.tune.steps import ADAPTER, ANSWERED, Step
+from metasearch.search.tune.table import Table
+from tests.helpers.commands import metasearch
+from tests.helpers.indexes import kind, made, write_index
+
+THINGS = ("key", "bus", "cat", "mill", "boat", "lamp", "bread", "horse")
+FACTS = {"date": "2026-01-01T00:00:00+00:00", "form": "answers", "labels": 8, "kept": True, "result": "Kept."}
+
+
+def matrix(seed, dimension=24):
+    return np.random.default_rng(seed).standard_normal((dimension, dimension)).astype(np.float32)
+
+
+def add(folder, name, seed, use=True):
+    with writing(folder, kind()) as writer:
+        return add_adapter(writer, matrix(seed), {**FACTS, "name": name}, use)
+
+
+def in_use(folder):
+    found = LocalStore.open(folder).plan.adapter
+    return found and (found.name, found.matrix.tolist())
+
+
+def write_pages(folder, things):
+    for language, thing in product(("de", "en"), things):
+        path = folder / language / f"{thing}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {thing}\n\nAbout the {thing} in {language}.\n", encoding="utf-8")
+
+
+@pytest.fixture
+def stored(tmp_path):
+    return write_index(tmp_path / "i", made())
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """An index of pages about things in two languages, whose encoder is untrained."""
+    folder = tmp_path_factory.mktemp("pages")
+    write_pages(folder / "help", THINGS)
+    index_documents([folder / "help"], folder / "i", "tiny", device="cpu")
+    return folder / "i"
+
+
+def labels(things=THINGS, language="en"):
+    return [{"query": f"Where is the {each}?", "page": f"{language}/{each}.md", "language": "en"} for each in things]
+
+
+def test_an_index_has_named_adapters_and_uses_one_of_them_or_none(stored):
+    assert in_use(stored) is None
+    add(stored, "first", 1)
+    add(stored, "second", 2, use=False)
+    assert in_use(stored) == ("first", matrix(1).tolist())
+    before = LocalStore.open(stored)
+    use_adapter(stored, "second")
+    assert before.changed()  # so that a server opens it again
+    assert in_use(stored) == ("second", matrix(2).tolist())
+    use_adapter(stored, None)
+    assert in_use(stored) is None
+    assert [each.name for each in list_adapters(stored)[0]] == ["first", "second"]
+
+
+def test_a_wrong_name_is_an_error_with_the_nearest_one(stored):
+    with pytest.raises(ConfigError, match=r"no adapter 'clicks' in this index. It has none; learn one"):
+        use_adapter(stored, "clicks")
+    add(stored, "clicks", 1)
+    with pytest.raises(ConfigError, match=r"no adapter 'click' in this index. Did you mean 'clicks'"):
+        use_adapter(stored, "click")
+    with pytest.raises(ConfigError, match="it has an adapter 'clicks' already"):
+        add(stored, "clicks", 2)
+
+
+def test_an_adapter_of_other_vectors_is_not_used_and_said_so(stored, caplog):
+    add(stored, "clicks", 1)
+    with writing(stored, kind()) as writer:
+        facts = writer.state["adapters"][0]
+        writer.change({"adapters": [{**facts, "vectors": "of another index"}]})
+    assert in_use(stored) is None
+    assert "adapter 'clicks' is not used" in caplog.text
+    caplog.clear()
+    use_adapter(stored, "clicks")
+    assert "adapter 'clicks' is not used" in caplog.text
+
+
+def die_before_the_end(folder):
+    whole = Database.write_state
+
+    def half(self, state):
+        whole(self, state)
+        os._exit(137)  # the matrix and the facts are written, and the transaction has not ended
+
+    Database.write_state = half
+    add(folder, "new", 2)
+
+
+def test_a_writer_that_is_killed_leaves_the_old_adapter(stored):
+    add(stored, "old", 1)
+    process = multiprocessing.get_context("fork").Process(target=die_before_the_end, args=(stored,))
+    process.start()
+    process.join()
+    assert process.exitcode == 137
+    assert in_use(stored) == ("old", matrix(1).tolist())
+    assert [each.name for each in list_adapters(stored)[0]] == ["old"]
+    add(stored, "new", 2)
+    assert in_use(stored) == ("new", matrix(2).tolist())
+
+
+def test_adapting_stores_a_reversible_adapter_that_changes_queries_alone(pages):
+    plain = open_searcher(pages, "cpu")
+    found = adapt(pages, labels(), name="clicks", device="cpu")
+    assert found.facts.labels == 8
+    assert found.facts.result == str(found.choice)
+    use_adapter(pages, "clicks")
+    searcher = open_searcher(pages, "cpu")
+    before, now = plain.encode_queries(["a lamp"])[0].astype(np.float64), searcher.encode_queries(["a lamp"])[0]
+    mapped = searcher.store.plan.adapter.matrix.astype(np.float64) @ before
+    np.testing.assert_allclose(now, mapped / np.linalg.norm(mapped), rtol=0, atol=1e-6)
+    assert np.array_equal(searcher.encode_documents(["a lamp"]), plain.encode_documents(["a lamp"]))
+    # The same labels give the same bits, whatever is in use.
+    adapt(pages, labels(), name="again", device="cpu")
+    use_adapter(pages, "again")
+    assert np.array_equal(LocalStore.open(pages).plan.adapter.matrix, searcher.store.plan.adapter.matrix)
+    use_adapter(pages, None)
+    assert np.array_equal(open_searcher(pages, "cpu").encode_queries(["a lamp"])[0], before.astype(np.float32))
+
+
+def precision(hits, page, top=20):
+    """Return the average precision of hits, of which those of a page in two languages are right."""
+    right = [Path(hit.passage.file).stem == page for hit in hits[:top]]
+    return sum(sum(right[: i + 1]) / (i + 1) for i, each in enumerate(right) if each) / 2
+
+
+@pytest.mark.slow
+def test_tune_adapt_and_search_give_one_search_the_same_figure(tmp_path, monkeypatch):
+    """32 pages in two languages are enough for a projection and a map of translations."""
+    things = [f"{word} {part}" for word in THINGS for part in ("door", "key", "wheel", "shop")]
+    write_pages(tmp_path / "help", things)
+    kept = Step(ADAPTER, True)
+    monkeypatch.setattr(Table, "improvable", lambda self: False)
+    monkeypatch.setattr(Table, "choose", lambda self: [step for step, _ in self.lines].index(kept))
+    found = tune(labels(things), tmp_path / "shop", documents=tmp_path / "help", encoder="tiny", device="cpu")
+    assert found.choice.kept.step == kept
+    assert "The adapter is in index/, computed from all labels; the model in model/ has none." in found.report
+    searcher = open_searcher(tmp_path / "shop" / "index", "cpu")
+    assert searcher.store.plan.translated == len(things)
+    trial = Trial.of(searcher, load_labels(labels(things), named=True), 4, None)
+    assert searcher.store.plan.adapter.name == "tune"
+    assert np.array_equal(searcher.store.plan.adapter.matrix, trial.index.adapter(ADAPTER, trial.labels.data))
+    monkeypatch.undo()
+    own, scored = trial.table(), Table.read(RunFolder(tmp_path / "shop"))
+    for form in ("", ADAPTER, ANSWERED):
+        lines = [each.lines.index((Step(form, True), trial.pool)) for each in (own, scored)]
+        assert np.array_equal(own.scores[lines[0]], scored.scores[lines[1]])
+    # The first line is the search itself, without the adapter.
+    use_adapter(tmp_path / "shop" / "index", None)
+    plain = open_searcher(tmp_path / "shop" / "index", "cpu")
+    assert own.lines[0] == (Step("", True), trial.pool)
+    asked = {row["query"]: row["page"] for row in labels(things)}
+    hits = dict(zip(asked, plain.search([*asked], top_k=20, by="page", balance=trial.pool == BALANCED), strict=True))
+    questions = {each.id: each.text for each in trial.labels.data.questions}
+    figures = [precision(hits[questions[uid]], Path(asked[questions[uid]]).stem) for _, _, uid in own.places]
+    assert figures == own.scores[0].tolist()
+
+
+def test_labels_that_cannot_be_held_out_or_joined_are_an_error_in_one_line(pages):
+    for rows, message in (
+        (labels(THINGS[:1]), "too few labels to hold some out: queries: 1, pages: 1; an adapter needs 8 queries"),
+        (labels(THINGS[:1] * 9), "too few labels to hold some out: queries: 1, pages: 1"),
+        (
+            [{**row, "query": f"{i}. {row['query']}"} for i, row in enumerate(labels(THINGS[:1] * 9))],
+            "queries: 9, pages: 1",
+        ),
+        (labels([f"no-{each}" for each in THINGS]), "joined to pages: 0 of 8 labels; not joined: 8"),
+    ):
+        with pytest.raises(DataError, match=message):
+            adapt(pages, rows, device="cpu")
+    with pytest.raises(ConfigError, match="expected the folder of an index, not the address"):
+        adapt("qdrant://localhost/help", labels(), device="cpu")
+
+
+def test_an_adapter_of_a_projection_that_was_estimated_again_meanwhile_is_not_written(pages, monkeypatch):
+    known, table = list_adapters(pages), Trial.table
+
+    def slow(trial):
+        found = table(trial)
+        # The index has none: as if another process had estimated it anew.
+        store = trial.index.store
+        store.plan = replace(store.plan, projection=Projection(np.zeros(2), np.zeros((0, 2)), ("de", "en")))
+        return found
+
+    monkeypatch.setattr(Trial, "table", slow)
+    with pytest.raises(RunFolderError, match="its projection was estimated again meanwhile"):
+        adapt(pages, labels(), name="late", device="cpu")
+    assert list_adapters(pages) == known
+
+
+def test_the_command_line_lists_uses_and_refuses(pages, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("labels.jsonl").write_text("\n".join(map(json.dumps, labels())), encoding="utf-8")
+    metasearch("adapt", pages, code=2)
+    done = metasearch("adapt", pages, "labels.jsonl", "--name", "cli", "--device", "cpu", "--json")
+    assert json.loads(done.stdout)["name"] == "cli"
+    assert metasearch("adapt", pages, "--use", "cli").stdout == "adapter: cli\n"
+    assert "* cli" in metasearch("adapt", pages, "--list").stdout
+    assert "adapter 'cli'" in metasearch("doctor", pages).stdout
+    assert metasearch("adapt", pages, "--none").stdout == "adapter: none\n"
+    Path("shop").mkdir()
+    Path("shop/index").symlink_to(pages)  # as in the folder of a tuning
+    assert metasearch("adapt", "shop", "--use", "cli").stdout == "adapter: cli\n"
+    assert (
+        "qdrant://localhost/help: expected the folder"
+        in metasearch("adapt", "qdrant://localhost/help", "--list", code=2).stderr
+    )
+    wrong = metasearch("adapt", pages, "--use", "clii", code=2)
+    assert "Did you mean 'cli'" in wrong.stderr

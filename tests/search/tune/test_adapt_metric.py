@@ -1,0 +1,37 @@
+"""The query adapter in closed form: its formula in float64, and what it is for."""
+
+import numpy as np
+
+from metasearch.encoders.maps import mapped
+from metasearch.search.tune.adapt.metric import metric_adapter
+
+D = 5
+RNG = np.random.default_rng(0)
+OFFSET, ANSWERS = (RNG.standard_normal(shape).astype(np.float32) for shape in (D, (9, D)))
+NONE = np.zeros((0, D), np.float32)
+
+
+def test_the_matrix_is_the_formula_written_out():
+    centred = ANSWERS.astype(np.float64) - ANSWERS.astype(np.float64).mean(0)
+    moment = sum(np.outer(row, row) for row in centred)
+    alpha = 0.25 * 128 / (128 + 128)  # half of its weight with 128 queries
+    unit = OFFSET / np.sqrt(sum(float(x) ** 2 for x in OFFSET))
+    inverse = np.eye(D) + 20 * np.outer(unit, unit) + alpha * moment * D / np.trace(moment)
+    found = metric_adapter(OFFSET, ANSWERS, queries=128)
+    np.testing.assert_allclose(found @ inverse, np.eye(D), rtol=0, atol=1e-6)
+    assert np.array_equal(found, metric_adapter(OFFSET, ANSWERS, queries=128))
+
+
+def test_no_difference_leaves_the_identity():
+    assert np.array_equal(metric_adapter(np.zeros(D, np.float32), NONE), np.eye(D, dtype=np.float32))
+
+
+def test_a_direction_that_all_queries_share_stops_deciding():
+    pages = np.eye(3, dtype=np.float32)
+    query = np.array([0.5, 0, 0.9], np.float32)  # means page 0, and looks like page 2 as all queries do
+    offset = pages.mean(0) - np.array([1 / 3, 1 / 3, 1.5], np.float32)
+    matrix = metric_adapter(offset, np.zeros((0, 3), np.float32))
+    assert (pages @ query).argmax() == 2
+    found = mapped(query[None], matrix)
+    assert (found @ pages.T).argmax() == 0
+    assert np.isclose(np.linalg.norm(found), 1)

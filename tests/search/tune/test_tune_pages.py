@@ -1,0 +1,185 @@
+"""Tuning with documents: a label means a page, whatever its form, and what is ranked are the passages of the index."""
+
+import numpy as np
+import pytest
+
+from metasearch.config.measure import BALANCED, MULTILINGUAL, Measure
+from metasearch.data.labels import load_labels
+from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.errors import DataError
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.search.documents.passage import Passage
+from metasearch.search.tune.form import warn_of_form
+from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.pages import Pages
+
+WORDS = {
+    "de": ("Öffnen Sie die Bestellung Nummer", "und wählen Sie dort die Verfolgung."),
+    "en": ("Open your own order number", "and choose to track it there."),
+}
+FIRST, SECOND = 0, 1
+
+
+def text(thing, language, part):
+    start, end = WORDS[language]
+    return f"{start} {thing}{part} {end}"
+
+
+def passages(things=12, unlabelled=3):
+    """Return pages of two passages in two languages, `help/de/3.md` and `help/en/3.md`, and pages without a label."""
+    return [
+        Passage(f"Page {thing}\n{text(thing, language, part)}", f"help/{language}/{thing}.md", 1 + part, language)
+        for thing in range(things + unlabelled)
+        for language in ("de", "en")
+        for part in (FIRST, SECOND)
+    ]
+
+
+FORMS = {
+    "path": lambda thing, language: f"{language}/{thing}.md",
+    "address": lambda thing, language: f"https://example.org/{language}/{thing}",
+    "first paragraph": lambda thing, language: text(thing, language, FIRST),
+    "passage": lambda thing, language: f"Page {thing}\n{text(thing, language, SECOND)}",
+}
+MEANT = {"path": 2, "address": 2, "first paragraph": 1, "passage": 1}
+"""Passages of a page that a label of a form means."""
+
+
+def labels(form, things=12, language="en"):
+    """Return a question in English about each thing."""
+    return load_labels(
+        [
+            {"query": f"Where is {i}?", "document": FORMS[form](i, language), "query_language": "en", "language": "en"}
+            for i in range(things)
+        ],
+        named=True,
+    )
+
+
+def joined(form="path", most=2000, same=None, **how):
+    return Pages.of(labels(form, **how), passages(), ["help"], most, same)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_label_means_the_same_page_and_is_scored_on_the_same_passages(form):
+    """Twelve labelled pages and three others, in two languages, have two passages each: 15 · 2 · 2 are ranked."""
+    pages, by_path = joined(form), joined("path")
+    assert pages.data == by_path.data
+    known = Labels.on_pages(pages, 4)
+    tests = [known.hold_out(fold).split.test for fold in range(4)]
+    assert {len(test.candidates) for test in tests} == {15 * 2 * 2}
+    assert {each.text for each in known.everything.candidates} == {each.text for each in passages()}
+    # Trained on are the passages that are meant, and those at their places in the translation; never another form.
+    answers = [each for each in known.hold_out(None).split.train.candidates if each.answers]
+    assert len(answers) == 12 * 2 * MEANT[form]
+    assert {each.text for each in answers} <= {each.text for each in passages()}
+
+
+def test_a_page_and_its_translation_are_held_out_together_and_are_never_wrong():
+    known = Labels.on_pages(joined(), 4)
+    for fold in range(4):
+        parts = known.hold_out(fold).split
+        asked = {each.id for each in parts.test.questions}
+        left = {each.page.split("/")[-1] for each in parts.test.candidates if asked & {*each.answers}}
+        assert len(left) == len(asked) == 3
+        assert left.isdisjoint(each.page.split("/")[-1] for each in parts.train.candidates)
+    answers = known.data.answers[known.data.questions[0].id]
+    assert {tag: len(own) for tag, own in answers.items()} == {"de": 2, "en": 2}
+
+
+def test_translations_count_unless_the_user_says_otherwise_and_are_not_trained_on_then():
+    pages = joined(same=False)
+    assert {*pages.data.answers[pages.data.questions[0].id]} == {"en"}
+    assert {each.language for each in pages.data.candidates if each.id in pages.beside} == {"de"}
+    assert "--no-same-page: the translations of a page count as wrong." in pages.notes
+    alone = [each for each in passages() if each.language == "en"]
+    with pytest.raises(DataError, match=r"^--same-page: no page has a translation"):
+        Pages.of(labels("path"), alone, ["help"], 2000, True)
+
+
+@pytest.mark.parametrize(
+    ("files", "count"),
+    [
+        (("faq.de.md", "faq.en.md"), 2),
+        (("de/faq.md", "en/faq.md"), 2),
+        (("de/faq.md", "en/key.md"), 1),
+        (("faq.de.md", "de/faq.md"), 1),  # both are in German
+    ],
+)
+def test_translations_have_one_path_but_for_their_language(files, count):
+    tags = ["de", "de" if files[1].startswith("de/") and files[0] == "faq.de.md" else "en"]
+    own = [Passage(f"Text {i}", file, 1, tags[i]) for i, file in enumerate(files)]
+    told = load_labels([{"query": "What?", "document": files[0], "language": "en"}], named=True)
+    assert len({each.page for each in Pages.of(told, own, [], 10, None).data.candidates}) == count
+
+
+def test_translations_share_a_group_where_a_line_is_a_page():
+    rows = [Passage(f"Text {i}", "faq.jsonl", i, tag, {"id": i, "group": "a"}) for i, tag in ((1, "de"), (2, "en"))]
+    told = load_labels([{"query": "What?", "document": "2", "language": "en"}], named=True)
+    assert len(Pages.of(told, rows, [], 10, None).data.candidates) == 2
+
+
+def test_labels_without_a_page_are_named_and_an_error_where_most_are():
+    told = [{"query": f"Where is {i}?", "document": f"en/{i}.md", "language": "en"} for i in (0, 1, 2, 77)]
+    pages = Pages.of(load_labels(told, named=True), passages(), ["help"], 2000, None)
+    assert "joined to pages: 3 of 4 labels (path 3); not joined: 1: row 4 'en/77.md' (nearest: en/7.md)" in pages.notes
+    assert "1 questions without a page are left out." in pages.notes
+    assert len(pages.data.questions) == 3
+    lost = [{**row, "document": f"x{row['document']}z"} for row in told]
+    with pytest.raises(DataError, match=r"^joined to pages: 0 of 4 labels; not joined: 4: row 1"):
+        Pages.of(load_labels(lost, named=True), passages(), ["help"], 2000, None)
+
+
+def test_evenly_spaced_pages_of_a_large_index_are_searched():
+    """Of 3 · 2 pages without a label, with two passages each, every second one is taken for six passages."""
+    pages = joined(most=6)
+    assert len(pages.unlabelled) == 3 * 2
+    assert any(note.startswith("Folds search 54 of 60 passages, of 27 pages.") for note in pages.notes)
+
+
+class Vectors:
+    """An encoder with known vectors."""
+
+    device = None
+
+    def __init__(self, known):
+        self.known = known
+
+    def encode(self, texts, role):
+        return np.array([self.known[text] for text in texts], np.float32)
+
+
+def test_a_page_ranks_once_at_its_best_passage_and_languages_are_also_scored_apart(monkeypatch):
+    """Best passages score a 0.9, b 0.8, c 0.7 and d 0.6. Relevant are b, in the question's language, and d: AP is
+    (1/2 + 2/4) / 2. Apart, without the other one, b is second of three, and d is third."""
+    import torch
+
+    monkeypatch.setattr(Vectors, "device", torch.device("cpu"))
+    scores = {"a1": 0.9, "a2": 0.1, "b1": 0.2, "b2": 0.8, "c1": 0.7, "c2": 0.69, "d1": 0.6, "d2": 0.5}
+    tags = {"a": "de", "b": "en", "c": "en", "d": "de"}
+    candidates = tuple(
+        Candidate(name, tags[name[0]], name, name[0], ("q",) * (name[0] in "bd"), page=name[0]) for name in scores
+    )
+    data = RetrievalData((Question("q", "en", "ask", "b"),), candidates)
+    encoder = Vectors({"ask": [1.0], **{name: [value] for name, value in scores.items()}})
+    measure = Measure.parse("map@20", "retrieval")
+    columns = evaluate(encoder, data, [measure], [MULTILINGUAL, BALANCED]).questions.columns
+    cell = (MULTILINGUAL, "en", "all")
+    assert columns["map@20", *cell] == pytest.approx([(1 / 2 + 2 / 4) / 2])
+    assert columns["map@20 own", *cell] == pytest.approx([1 / 2])
+    assert columns["map@20 others", *cell] == pytest.approx([1 / 3])
+    # Balanced: a 0.9 - 0.45, d 0.6 - 0.45 in German; b 0.8 - 0.4, c 0.7 - 0.4 in English. The order is the same.
+    assert columns["map@20", BALANCED, "en", "all"] == pytest.approx([(1 / 2 + 2 / 4) / 2])
+
+
+def candidate(i, text, answers=()):
+    return Candidate(f"c{i}", "en", text, f"g{i}", answers)
+
+
+def test_a_form_that_tells_answers_is_named_once():
+    long = [candidate(i, "word " * (20 + i % 3), ("q",)) for i in range(12)]
+    short = [candidate(20 + i, "word " * (2 + i % 3)) for i in range(12)]
+    assert "most of all their length" in warn_of_form(long, short)
+    same = [candidate(40 + i, each.text) for i, each in enumerate(long)]
+    assert warn_of_form(long, same) == ""
+    assert warn_of_form(long, short[:3]) == ""
