@@ -1,4 +1,4 @@
-"""Teach multilingual sentence encoders to search across languages from a few labels.
+"""A meta-learning toolkit that teaches multilingual encoders to search across languages from a few labels.
 
     import metasearch as ms
 

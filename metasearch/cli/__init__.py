@@ -237,7 +237,7 @@ def _failure(error: BaseException, command: str) -> click.ClickException:
 @click.group("metasearch", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="metasearch")
 def main() -> None:
-    """Teach multilingual sentence encoders to search across languages from a few labels.
+    """A meta-learning toolkit that teaches multilingual encoders to search across languages from a few labels.
 
     \b
     First steps:
