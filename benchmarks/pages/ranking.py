@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from benchmarks.pages.asked import DEEP, Asked, Found, Mask, Values, measure
 from metasearch.config.languages import UNKNOWN, primary_language
-from metasearch.data.documents.languages import detectable, detector
+from metasearch.data.languages import detectable, detector
 from metasearch.errors import DataError
 from metasearch.retrieval.index.base import PageScores
 from metasearch.retrieval.index.local import LocalStore

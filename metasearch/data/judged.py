@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from metasearch.config.languages import parse_tag
-from metasearch.data.documents.languages import detect_all
+from metasearch.data.languages import detect_all
 from metasearch.data.readers import joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError

@@ -17,8 +17,8 @@ from typing import Any
 
 from metasearch.config.distillation import CorpusSettings
 from metasearch.config.languages import UNKNOWN, primary_language
-from metasearch.data.documents.languages import detector
 from metasearch.data.formats.text_files import Report
+from metasearch.data.languages import detector
 from metasearch.data.overlap import Index, TestSet, key
 from metasearch.data.parallel.files import clean, read_sides
 from metasearch.data.parallel.names import Part

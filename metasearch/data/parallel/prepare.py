@@ -20,9 +20,9 @@ from metasearch.config import yaml
 from metasearch.config.distillation import STAGE_SETTINGS, CorpusSettings
 from metasearch.config.extras import import_extra
 from metasearch.config.languages import normalise_tag, primary_language
-from metasearch.data.documents.languages import detector
 from metasearch.data.formats.arrow_files import read_batches
 from metasearch.data.formats.text_files import Report
+from metasearch.data.languages import detector
 from metasearch.data.overlap import TestSet
 from metasearch.data.parallel.cleaner import OTHER_LANGUAGE, Cleaner, clean_parts
 from metasearch.data.parallel.files import find

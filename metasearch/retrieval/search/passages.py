@@ -9,8 +9,8 @@ from typing import Protocol
 from metasearch.config.index import ALWAYS, PASSAGE_LENGTH, IndexSettings
 from metasearch.config.roles import Role
 from metasearch.data.documents.chunking import OTHER_COLUMNS, Settings
-from metasearch.data.documents.languages import detectable, detector
 from metasearch.data.documents.passage import Passage
+from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import ProgressEncoder, report_progress
 from metasearch.errors import ConfigError

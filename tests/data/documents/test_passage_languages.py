@@ -6,7 +6,7 @@ import pytest
 
 from helpers.passages import passages_of
 from metasearch.config.index import IndexSettings
-from metasearch.data.documents.languages import detectable, detector
+from metasearch.data.languages import detectable, detector
 from metasearch.errors import ConfigError
 
 ROW = '{"text": "a", "language": "ar"}'
