@@ -1,12 +1,7 @@
 """Add a task's declared translations to the train part of a fold."""
 
-import logging
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
-
-from filelock import FileLock
 
 from metasearch.config import registry, yaml
 from metasearch.config.task import ORACLE, Task, Translate
@@ -15,61 +10,15 @@ from metasearch.data.formats.blank import blank
 from metasearch.data.records import Candidate, Data, Labelled, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.translate import rows
 from metasearch.data.translators.base import Places, Translator
-from metasearch.errors import ConfigError, DataError, EncoderError
-from metasearch.io import cache_folder, fingerprint_of, sha256_of_bytes
+from metasearch.errors import ConfigError, DataError
+from metasearch.io import fingerprint_of
 
-log = logging.getLogger(__name__)
-
-AT_ONCE = 1000
-"""Texts in one call of a translator, whose translations are in the cache all or not at all."""
-
-
-# SQLite does not notice damage within a text.
-_CREATE = (
-    "CREATE TABLE IF NOT EXISTS translations (text TEXT PRIMARY KEY, translation TEXT NOT NULL, sha256 TEXT NOT NULL)"
-)
+_COMMAND = "command: the translator by a program went; write its translations to files and use by: files"
 
 
 def translations(translator: Translator, texts: Sequence[str], source: str, target: str) -> dict[str, str]:
-    """Return text → translation for each distinct text, from the cache if possible."""
-    distinct = list(dict.fromkeys(texts))
-    if not translator.kept:
-        return _translated(translator, distinct, source, target)
-    key = fingerprint_of([[translator.fingerprint(source, target), source, target]])
-    path = cache_folder() / f"translations-{key}.sqlite"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Processes that want the same texts would translate them twice, and some translators differ each time.
-        with FileLock(path.with_suffix(".lock")), closing(sqlite3.connect(path)) as cache:
-            cache.execute(_CREATE)
-            stored = list(cache.execute("SELECT text, translation, sha256 FROM translations"))
-            known = {
-                text: translation for text, translation, sha256 in stored if sha256 == _checksum(text, translation)
-            }
-            if damaged := len(stored) - len(known):
-                log.warning("%s: checksum mismatch of %d translations; they are not used", path, damaged)
-            missing = [text for text in distinct if text not in known]
-            if missing:
-                counts = f"{len(missing)} of {len(distinct)}"
-                log.info("translate: %s texts from %s into %s are new", counts, source, target)
-            for start in range(0, len(missing), AT_ONCE):
-                new = _translated(translator, missing[start : start + AT_ONCE], source, target)
-                with cache:
-                    cache.executemany(
-                        "INSERT OR REPLACE INTO translations VALUES (?, ?, ?)",
-                        [(*pair, _checksum(*pair)) for pair in new.items()],
-                    )
-                known |= new
-    except (OSError, sqlite3.Error) as error:
-        raise EncoderError(f"the cache {path} cannot be used: {error}; delete it if it is damaged") from error
-    return {text: known[text] for text in distinct}
-
-
-def _checksum(text: str, translation: str) -> str:
-    return sha256_of_bytes(f"{text}\0{translation}".encode())
-
-
-def _translated(translator: Translator, texts: list[str], source: str, target: str) -> dict[str, str]:
+    """Return text → translation for each distinct text."""
+    texts = list(dict.fromkeys(texts))
     found = translator.translate(texts, source, target) if texts else []
     if len(found) != len(texts):
         raise DataError(f"translate: the translator gave {len(found)} translations of {len(texts)} texts")
@@ -113,6 +62,8 @@ def translator_of(block: Translate, where: str, places: Places) -> Translator | 
     """Return a block's translator, None for an oracle."""
     if block.by == ORACLE:
         return None
+    if block.by == "command":
+        raise ConfigError(f"{where}: translate: by: {_COMMAND}")
     try:
         registry.require("translators", block.by, also=(ORACLE,))
         kind = registry.load("translators", block.by).TRANSLATOR
