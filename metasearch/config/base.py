@@ -73,10 +73,3 @@ def _power_of_two(count: int) -> int:
 
 
 Shards = Annotated[int, Field(ge=1), AfterValidator(_power_of_two)]
-
-
-def require_work(shards: int, there: int, what: str) -> None:
-    """Raise `Contradiction` if a step with so much work, such as 4 `episodes`, leaves a shard empty."""
-    if shards > there:
-        most = 1 << there.bit_length() - 1
-        raise Contradiction(f"{shards} shards of {there} {what} in a step leave some empty; {most} at most", "shards")

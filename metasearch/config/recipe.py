@@ -1,7 +1,7 @@
 """A learner's hyper-parameters as typed, frozen values, from `tasks/recipes/*.yaml`."""
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -14,7 +14,6 @@ from metasearch.config.base import (
     Rate,
     Shards,
     Share,
-    require_work,
 )
 from metasearch.config.projection import RecipeProjection
 from metasearch.config.roles import MaxLength as MaxLength  # plug-ins of other packages import it from here
@@ -131,9 +130,21 @@ class EvalSchedule(FrozenConfig):
         shards: parts that a step is cut into for several processes, whose gradients are added in a fixed order.
     """
 
+    step: ClassVar[tuple[str, str]] = ("", "")
+    """The field with the work of an outer step, and what it counts."""
     eval_every: Count = 25
     patience: Count = 50
     shards: Shards = 1
+
+    @model_validator(mode="after")
+    def _every_shard_has_work(self) -> Self:
+        key, what = self.step
+        if key and self.shards > (there := getattr(self, key)):
+            most = 1 << there.bit_length() - 1
+            raise Contradiction(
+                f"{self.shards} shards of {there} {what} in a step leave some empty; {most} at most", "shards"
+            )
+        return self
 
 
 class Budget(EvalSchedule):
@@ -147,16 +158,12 @@ class Budget(EvalSchedule):
         dev_holdout: share of the dev groups kept out of meta-valid episodes and used alone for the dev score.
     """
 
+    step = "meta_batch", "episodes"
     meta_train: Count = 7000
     meta_valid: Count = 2000
     meta_batch: Positive = 4
     epochs: Positive = 20
     dev_holdout: Share = 0.0
-
-    @model_validator(mode="after")
-    def _every_shard_has_work(self) -> "Budget":
-        require_work(self.shards, self.meta_batch, "episodes")
-        return self
 
 
 class RecipeAdapter(FrozenConfig):
