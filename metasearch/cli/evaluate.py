@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import configure_on_task, print_result, reject_unused_options
+from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS
-from metasearch.config.run import EvaluateConfig
+from metasearch.config.run import DataConfig, EvaluateConfig
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
       metasearch evaluate --task demo --encoder runs/maml/model --shots 0,1,4,8 --adapt-steps 5
       metasearch evaluate --task shop --pool multilingual --pool reranked --rerank BAAI/bge-reranker-v2-m3
     """
+    from metasearch.data.benchmark import load_benchmark
     from metasearch.io import atomic_write
     from metasearch.io.output import claim_file
     from metasearch.pipelines.score import evaluate_encoder
@@ -49,7 +50,10 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
     from metasearch.runs.markdown import by_shots, tables
     from metasearch.runs.progress import ProgressBar
 
-    config, benchmark = configure_on_task(EvaluateConfig, flags)
+    tree = _options.tree(EvaluateConfig, flags)
+    benchmark = load_benchmark(DataConfig.model_validate(tree["data"]))
+    tree["encoder"]["name"] = flags["encoder"] or benchmark.task.encoder
+    config = EvaluateConfig.model_validate(tree)
     _check(benchmark.task, config, trec_run)
     _check_shots(config)
     if RERANKED not in config.pools:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from metasearch.config.base import (
     Contradiction,
@@ -15,7 +15,7 @@ from metasearch.config.base import (
     Shards,
     Share,
 )
-from metasearch.config.projection import RecipeProjection
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.roles import MaxLength as MaxLength  # plug-ins of other packages import it from here
 from metasearch.errors import nearest
 
@@ -164,6 +164,28 @@ class Budget(EvalSchedule):
     meta_batch: Positive = 4
     epochs: Positive = 20
     dev_holdout: Share = 0.0
+
+
+class RecipeProjection(ProjectionSettings):
+    """Remove language bias from the encoder's embeddings; in YAML, `when` alone stands for the whole section.
+
+    Attributes:
+        when: `before` training, which then goes through the projection and trains it along, or `after` it: then it is
+            fitted anew for each dev score, and the run has scores with and without it.
+    """
+
+    when: Literal["before", "after"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        return {"when": value} if isinstance(value, str) else value
+
+    @model_serializer(mode="wrap")
+    def _changed(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return all values that differ from the defaults, for the label of an arm."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items() if name != "when"}
+        return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
 
 
 class RecipeAdapter(FrozenConfig):

@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from metasearch.runs.findings import Finding
+
 _DOCTOR = "metasearch.pipelines.doctor"
 
 
@@ -37,8 +39,17 @@ class FolderKind:
     def holds(self, folder: Path) -> bool:
         """Return whether a folder is of this kind."""
         if self.recognise:
-            return bool(load(self.recognise)(folder))
+            return bool(_load(self.recognise)(folder))
         return any((folder / name).is_file() for name in self.files)
+
+    def findings(self, folder: Path, trust_remote_code: bool) -> list[Finding]:
+        """Return the results of all checks of a folder."""
+        return [*_load(self.check)(folder, trust_remote_code)]
+
+    @property
+    def work(self) -> Any:
+        """The entry `resume`, imported."""
+        return _load(self.resume)
 
 
 RUNS = {
@@ -71,7 +82,7 @@ OTHERS = (
 """Kinds without a configuration; the first that recognises a folder counts."""
 
 
-def load(entry: str) -> Any:
+def _load(entry: str) -> Any:
     """Return a function or class by `module:name`."""
     module, _, name = entry.partition(":")
     return getattr(import_module(module), name)
@@ -80,5 +91,5 @@ def load(entry: str) -> Any:
 def encoders_by_name(name: str, trust_remote_code: bool) -> Iterator[tuple[Any, str]]:
     """Yield the encoder of a name that is a folder of some kind, and the sentence for its model card."""
     for kind in OTHERS:
-        if kind.named and load(kind.named)(name):
-            yield load(kind.encoder)(name, trust_remote_code)
+        if kind.named and _load(kind.named)(name):
+            yield _load(kind.encoder)(name, trust_remote_code)

@@ -5,7 +5,7 @@ from typing import Any, Literal, cast
 
 from metasearch.errors import ConfigError, RunFolderError, nearest, require_known, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE
-from metasearch.pipelines.folders import RUNS, load
+from metasearch.pipelines.folders import RUNS
 from metasearch.pipelines.run import Run, holds_something
 from metasearch.runs.folder import CONFIG, read_config
 
@@ -28,7 +28,7 @@ def open_run(folder: Path) -> Run[Any]:
     kind = kind_of(folder)
     if kind == "study":
         raise ConfigError(f"{folder} is a study, not a run. Continue with: {to_resume(folder)}")
-    run: type[Run[Any]] = load(RUNS[kind].resume)
+    run: type[Run[Any]] = RUNS[kind].work
     return run.open(folder)
 
 

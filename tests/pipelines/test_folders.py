@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from metasearch.compress.onnx_encoder import FILE
-from metasearch.pipelines.folders import OTHERS, RUNS, SHARDS, STUDY, load
+from metasearch.pipelines.folders import OTHERS, RUNS, SHARDS, STUDY, _load
 from metasearch.retrieval.search.shards import PLAN
 
 KINDS = [*RUNS.values(), STUDY, SHARDS, *OTHERS]
@@ -14,7 +14,7 @@ KINDS = [*RUNS.values(), STUDY, SHARDS, *OTHERS]
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
 def test_every_entry_names_something_that_can_be_called(kind):
     entries = [getattr(kind, each.name) for each in fields(kind) if each.name not in ("title", "files")]
-    assert all(callable(load(entry)) for entry in entries if entry)
+    assert all(callable(_load(entry)) for entry in entries if entry)
 
 
 def test_files_that_show_a_kind_are_the_ones_that_it_writes():
