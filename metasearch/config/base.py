@@ -63,13 +63,3 @@ class Flag:
     metavar: str | None = None
     complete: str | None = None
     comma: bool = False
-
-
-def _power_of_two(count: int) -> int:
-    if count & (count - 1):
-        above = 1 << count.bit_length()
-        raise ValueError(f"{count} is not a power of two; the nearest are {above // 2} and {above}")
-    return count
-
-
-Shards = Annotated[int, Field(ge=1), AfterValidator(_power_of_two)]

@@ -3,7 +3,15 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from metasearch.config.base import (
     Contradiction,
@@ -12,7 +20,6 @@ from metasearch.config.base import (
     NonNegative,
     Positive,
     Rate,
-    Shards,
     Share,
 )
 from metasearch.config.projection import ProjectionSettings
@@ -118,6 +125,16 @@ class Outer(FrozenConfig):
     exempt_bias_and_norm: bool = False
     momentum: Share = 0.9
     trust: Rate = 1e-3
+
+
+def _power_of_two(count: int) -> int:
+    if count & (count - 1):
+        above = 1 << count.bit_length()
+        raise ValueError(f"{count} is not a power of two; the nearest are {above // 2} and {above}")
+    return count
+
+
+Shards = Annotated[int, Field(ge=1), AfterValidator(_power_of_two)]
 
 
 class EvalSchedule(FrozenConfig):

@@ -12,7 +12,7 @@ from metasearch.data.parallel.saved import SavedTable
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, EncoderError, MetasearchError, RunFolderError, first_line, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE, find_study, read_cells
-from metasearch.pipelines.folders import OTHERS, RUNS, STUDY
+from metasearch.pipelines.folders import CONFIGURED, OTHERS
 from metasearch.pipelines.resume import describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.runs.findings import Finding, Section, bad, examine
@@ -24,8 +24,7 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
     """Return what a folder is, and whether it is sound: a run, study, index, encoder, tokenizer or prepared corpus."""
     if (folder / CONFIG).is_file() or (folder / STUDY_FILE).is_file():
         try:
-            name = kind_of(folder)
-            kind = STUDY if name == "study" else RUNS[name]
+            kind = CONFIGURED[kind_of(folder)]
             return Section(f"{folder}: {kind.title}", kind.findings(folder, trust_remote_code))
         except MetasearchError as error:
             about = STUDY_FILE if (folder / STUDY_FILE).is_file() else CONFIG
@@ -48,7 +47,7 @@ def _settings(about: str, read: Callable[[], object], finished: bool) -> Finding
 def check_run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     """Yield the findings of a run."""
     kind, files = kind_of(folder), RunFolder(folder)
-    yield _settings(CONFIG, partial(files.stored, RUNS[kind].work.settings), files.finished)
+    yield _settings(CONFIG, partial(files.stored, CONFIGURED[kind].work.settings), files.finished)
     # A distillation has a folder for each stage.
     for place in (folder, *sorted(path.parent for path in folder.glob("[0-9]*-*/log.jsonl"))):
         for path, found in CheckpointStore(place).found():

@@ -52,7 +52,9 @@ class FolderKind:
         return _load(self.resume)
 
 
-RUNS = {
+CONFIGURED = {
+    "study": FolderKind("a study", check=f"{_DOCTOR}:check_study"),
+} | {
     kind: FolderKind(title, check=f"{_DOCTOR}:check_run", resume=f"metasearch.pipelines.{run}")
     for kind, title, run in (
         ("train", "a training", "train:TrainRun"),
@@ -61,8 +63,7 @@ RUNS = {
         ("tune", "a tuning", "tune.job:TuneRun"),
     )
 }
-"""Kind in `config.yaml` → kind of the folder."""
-STUDY = FolderKind("a study", check=f"{_DOCTOR}:check_study")
+"""Kind in `study.yaml` or `config.yaml` → kind of the folder."""
 SHARDS = FolderKind("shards of an index", ("plan.json",), resume="metasearch.retrieval.search.shards:encode_shards")
 OTHERS = (
     FolderKind(

@@ -5,7 +5,7 @@ from typing import Any, Literal, cast
 
 from metasearch.errors import ConfigError, RunFolderError, nearest, require_known, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE
-from metasearch.pipelines.folders import RUNS
+from metasearch.pipelines.folders import CONFIGURED
 from metasearch.pipelines.run import Run, holds_something
 from metasearch.runs.folder import CONFIG, read_config
 
@@ -19,7 +19,9 @@ def kind_of(folder: Path) -> RunKind:
     if (folder / STUDY_FILE).is_file():
         return "study"
     config = read_config(folder)
-    require_known(f"{folder / CONFIG}: config.kind:", str(config.get("kind")), RUNS)
+    require_known(
+        f"{folder / CONFIG}: config.kind:", str(config.get("kind")), [kind for kind in CONFIGURED if kind != "study"]
+    )
     return cast(RunKind, config["kind"])
 
 
@@ -28,7 +30,7 @@ def open_run(folder: Path) -> Run[Any]:
     kind = kind_of(folder)
     if kind == "study":
         raise ConfigError(f"{folder} is a study, not a run. Continue with: {to_resume(folder)}")
-    run: type[Run[Any]] = RUNS[kind].work
+    run: type[Run[Any]] = CONFIGURED[kind].work
     return run.open(folder)
 
 

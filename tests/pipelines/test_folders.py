@@ -5,10 +5,10 @@ from dataclasses import fields
 import pytest
 
 from metasearch.compress.onnx_encoder import FILE
-from metasearch.pipelines.folders import OTHERS, RUNS, SHARDS, STUDY, _load
+from metasearch.pipelines.folders import CONFIGURED, OTHERS, SHARDS, _load
 from metasearch.retrieval.search.shards import PLAN
 
-KINDS = [*RUNS.values(), STUDY, SHARDS, *OTHERS]
+KINDS = [*CONFIGURED.values(), SHARDS, *OTHERS]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
