@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 
-from benchmarks.common.rows import RESULTS, Row
+from benchmarks.common.rows import RESULTS, Row, by_keys
 from metasearch.config.library import Library
 from metasearch.config.recipe import Recipe
 from metasearch.pipelines.factory import resolved
@@ -65,6 +65,10 @@ class Cell:
         return recipe_of(self.variant, self.outer, self.inner, EVERY)
 
 
+key_of = by_keys(*Cell.__dataclass_fields__, scores="test")
+"""Identity of a row, as `Cell.key`."""
+
+
 def recipe_of(variant: str, outer: float, inner: float | None, every: int = 0, *settings: str) -> Recipe:
     """Return the recipe of a variant with these rates; `every` steps dev is scored."""
     learner, *options = VARIANTS[variant]
@@ -77,11 +81,6 @@ def recipe_of(variant: str, outer: float, inner: float | None, every: int = 0, *
     rates = (f"outer.lr={outer}", *([] if inner is None else [f"options.inner_lr={inner}"]))
     words = (*budget, *rates, *options, *settings)
     return resolved(Library().choose_recipe(CHAIN, "e5", learner, f"{learner}-adapter", words))
-
-
-def key_of(row: Row) -> tuple[object, ...]:
-    """Return what a row is known by; see `Cell.key`."""
-    return (*tuple(row[name] for name in Cell.__dataclass_fields__ if name != "test"), bool(row["test"]))
 
 
 def search(score: Callable[[float, float | None], float], inner: bool) -> None:

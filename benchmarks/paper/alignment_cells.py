@@ -6,7 +6,7 @@ from itertools import product
 from statistics import fmean
 from typing import Any
 
-from benchmarks.common.rows import RESULTS, Row
+from benchmarks.common.rows import RESULTS, Row, by_keys
 from metasearch.config.library import Library
 from metasearch.config.recipe import Recipe
 from metasearch.pipelines.factory import resolved
@@ -112,12 +112,8 @@ class Cell:
         return resolved(Library().choose_recipe("mono-bi-multi", self.encoder, learner, name, self.settings))
 
 
-def key_of(row: Row) -> tuple[object, ...]:
-    """Return what a row is known by; see `Cell.key`. The first rows, of `e5`, do not name what came later."""
-    names = ("variant", "loss", "rate", "steps", "fold", "seed")
-    later = {"encoder": "e5", "trained": "all", "queries": "random", "negatives": "random"}
-    known = (*(row[name] for name in names), row.get("labels"), bool(row["dev"]))
-    return (*known, *(row.get(name, value) for name, value in later.items()))
+key_of = by_keys(*Cell.__dataclass_fields__, scores="dev")
+"""Identity of a row, as `Cell.key`."""
 
 
 def cells(part: str) -> Iterator[Cell]:
@@ -171,7 +167,7 @@ def best_points(
     """
     scores: dict[tuple[str, str], dict[tuple[float, int], list[float]]] = {}
     for row in rows:
-        own = (row.get("encoder"), row.get("trained")) == (encoder, "projection")
+        own = (row["encoder"], row["trained"]) == (encoder, "projection")
         if own and row["dev"] and row["steps"] <= longest:
             points = scores.setdefault((row["variant"], row["loss"]), {})
             for step, score in row["dev"].items():

@@ -51,9 +51,8 @@ def command(
     from metasearch.encoders.load import load_encoder
     from metasearch.pipelines import compress
 
-    if sizes_only and (config := compress.bare_config(encoder)) is not None:
-        sizes = compress.forecast(config, chosen)
-    else:
+    sizes = compress.forecast(encoder, chosen) if sizes_only else None
+    if sizes is None:
         loaded = load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
         sizes = compress.compress(loaded, chosen, output)
     before, after = (each.rows() for each in sizes)

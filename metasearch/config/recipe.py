@@ -1,9 +1,17 @@
 """A learner's hyper-parameters as typed, frozen values, from `tasks/recipes/*.yaml`."""
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from metasearch.config.base import (
     Contradiction,
@@ -12,11 +20,9 @@ from metasearch.config.base import (
     NonNegative,
     Positive,
     Rate,
-    Shards,
     Share,
-    require_work,
 )
-from metasearch.config.projection import RecipeProjection
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.roles import MaxLength as MaxLength  # plug-ins of other packages import it from here
 from metasearch.errors import nearest
 
@@ -121,6 +127,16 @@ class Outer(FrozenConfig):
     trust: Rate = 1e-3
 
 
+def _power_of_two(count: int) -> int:
+    if count & (count - 1):
+        above = 1 << count.bit_length()
+        raise ValueError(f"{count} is not a power of two; the nearest are {above // 2} and {above}")
+    return count
+
+
+Shards = Annotated[int, Field(ge=1), AfterValidator(_power_of_two)]
+
+
 class EvalSchedule(FrozenConfig):
     """When the trainer evaluates and stops early, and in how many parts it takes a gradient.
 
@@ -131,9 +147,21 @@ class EvalSchedule(FrozenConfig):
         shards: parts that a step is cut into for several processes, whose gradients are added in a fixed order.
     """
 
+    step: ClassVar[tuple[str, str]] = ("", "")
+    """The field with the work of an outer step, and what it counts."""
     eval_every: Count = 25
     patience: Count = 50
     shards: Shards = 1
+
+    @model_validator(mode="after")
+    def _every_shard_has_work(self) -> Self:
+        key, what = self.step
+        if key and self.shards > (there := getattr(self, key)):
+            most = 1 << there.bit_length() - 1
+            raise Contradiction(
+                f"{self.shards} shards of {there} {what} in a step leave some empty; {most} at most", "shards"
+            )
+        return self
 
 
 class Budget(EvalSchedule):
@@ -147,16 +175,34 @@ class Budget(EvalSchedule):
         dev_holdout: share of the dev groups kept out of meta-valid episodes and used alone for the dev score.
     """
 
+    step = "meta_batch", "episodes"
     meta_train: Count = 7000
     meta_valid: Count = 2000
     meta_batch: Positive = 4
     epochs: Positive = 20
     dev_holdout: Share = 0.0
 
-    @model_validator(mode="after")
-    def _every_shard_has_work(self) -> "Budget":
-        require_work(self.shards, self.meta_batch, "episodes")
-        return self
+
+class RecipeProjection(ProjectionSettings):
+    """Remove language bias from the encoder's embeddings; in YAML, `when` alone stands for the whole section.
+
+    Attributes:
+        when: `before` training, which then goes through the projection and trains it along, or `after` it: then it is
+            fitted anew for each dev score, and the run has scores with and without it.
+    """
+
+    when: Literal["before", "after"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        return {"when": value} if isinstance(value, str) else value
+
+    @model_serializer(mode="wrap")
+    def _changed(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return all values that differ from the defaults, for the label of an arm."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items() if name != "when"}
+        return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
 
 
 class RecipeAdapter(FrozenConfig):

@@ -33,9 +33,6 @@ SMALL_ENCODER = "e5-lite"
 DEFAULT_ENCODER = "e5" if find_spec(E5_PACKAGE) else SMALL_ENCODER
 """Encoder of a tuning, a benchmark or a new index for which none is named."""
 
-WHOLE_TASK = "task"
-"""Stands for all languages of the task in `EncoderConfig.trim`."""
-
 
 class Folders(Settings):
     """Where data files and further declarations are."""

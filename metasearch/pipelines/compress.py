@@ -82,8 +82,10 @@ def _card(student: Encoder, base: str, plan: CompressSettings, before: Sizes, af
     )
 
 
-def forecast(config: Any, plan: CompressSettings) -> tuple[Sizes, Sizes]:
-    """Return the sizes before and after from a configuration alone."""
+def forecast(name: str, plan: CompressSettings) -> tuple[Sizes, Sizes] | None:
+    """Return the sizes before and after from a configuration without weights; None for all else."""
+    if (config := _bare_config(name)) is None:
+        return None
     if plan.trim or plan.static is not None:
         flag = "--trim-vocab" if plan.trim else "--static"
         raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is only a configuration")
@@ -98,7 +100,7 @@ def _thinned(config: Any, plan: CompressSettings) -> Any:
     return config if plan.layers is None else thinned(config, plan.layers)
 
 
-def bare_config(name: str) -> Any | None:
+def _bare_config(name: str) -> Any | None:
     """Return the configuration in a `config.json`, or in a folder that has one and no weights; None for all else."""
     path = Path(name)
     if path.is_dir():

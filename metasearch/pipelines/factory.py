@@ -12,7 +12,7 @@ from metasearch.algorithms.losses.base import losses_of, warn_of_unused
 from metasearch.compress.trimming import trim
 from metasearch.config.languages import spelling_of
 from metasearch.config.recipe import Loss, Recipe
-from metasearch.config.run import WHOLE_TASK, Checkpointing, Device, EncoderConfig, Precision
+from metasearch.config.run import Checkpointing, Device, EncoderConfig, Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import texts_of
@@ -41,7 +41,7 @@ def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Devic
     parts = [benchmark.data] if benchmark.task.evaluation_only else [benchmark.data, benchmark.split.train]
     known = {language for part in parts for language in part.languages}
     asked = config.trim
-    languages = frozenset(known if asked == (WHOLE_TASK,) else (spelling_of(tag, known) for tag in asked))
+    languages = frozenset(known if asked == ("task",) else (spelling_of(tag, known) for tag in asked))
     for language in sorted(languages):
         require_known("language to trim to", language, sorted(known))
     encoder = load_encoder(

@@ -1,6 +1,5 @@
 """Adapters of frozen encoders in a training: each text of its data is encoded once, and an adapter is put behind."""
 
-import json
 import logging
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +15,7 @@ from metasearch.encoders.adapter import LowRankAdapter, build_adapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import CachedEncoder, report_progress
 from metasearch.errors import ConfigError
-from metasearch.io import cached, sha256_of_bytes
+from metasearch.io import cache_key, cached
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.versions import versions
 
@@ -74,8 +73,7 @@ def _vectors(encoder: Encoder, texts: list[str], role: Role, place: Path | None)
         return encoder.encode(texts, role)
     # On a GPU, or with another release of torch, the last bits differ.
     about = [encoder.fingerprint, role, encoder.limit(role), texts, encoder.device.type, versions()]
-    key = sha256_of_bytes(json.dumps(about).encode())[:16]
     file = "vectors.npy"
-    folder = cached(key, lambda new: np.save(new / file, encoder.encode(texts, role)), place)
+    folder = cached(cache_key(about), lambda new: np.save(new / file, encoder.encode(texts, role)), place)
     found: np.typing.NDArray[np.float32] = np.load(folder / file)
     return found
