@@ -35,7 +35,7 @@ from metasearch.runs.markdown import by_language, fact_table
 from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.runs.versions import describe
-from metasearch.training.checkpoint import CheckpointStore, save_learned
+from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.hardware import used
 from metasearch.training.trainer import Outcome
 
@@ -98,7 +98,6 @@ class TrainRun(Run[RunConfig]):
         )
         # The model of a run that was stopped can be used, too.
         files.save_model(encoder.save, encoder.size)
-        save_learned(self.learner, files.path)
         if outcome.reason == "interrupted":
             unfitted = recipe.neutralise and recipe.neutralise.when == "after"
             what = "model (before its projection is fitted)" if unfitted else "model"
