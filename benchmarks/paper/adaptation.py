@@ -29,7 +29,7 @@ from metasearch.config.projection import ProjectionSettings
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import SimilarityData
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
 from metasearch.errors import Interrupted
@@ -87,7 +87,7 @@ class Bench:
         if fold not in self._projected:
             neutral = train_projection(self.encoder, benchmark, ProjectionSettings(), through=self.vectors)
             self._projected[fold] = CachedEncoder(ProjectedEncoder(self.vectors, neutral))
-        adapter = build_adapter("matrix", self.encoder.dimension())
+        adapter = MatrixAdapter(self.encoder.dimension())
         pairs = isinstance(benchmark.data, SimilarityData)
         return AdaptedEncoder(self.encoder, adapter, pairs, self._projected[fold])
 

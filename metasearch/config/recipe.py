@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from metasearch.config.base import (
     Contradiction,
@@ -159,21 +159,15 @@ class Budget(EvalSchedule):
         return self
 
 
-class RecipeAdapter(FrozenConfig):
-    """Freeze the encoder, and train an adapter of its query vectors; in YAML, `form` alone stands for the section.
+def renew(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a recipe, also of an earlier version, in the form of this one.
 
-    Attributes:
-        form: `matrix`, `low-rank` or `rotation`; see `metasearch.encoders.adapter`.
-        rank: of `low-rank`.
+    An adapter had a form and a rank.
     """
-
-    form: Literal["matrix", "low-rank", "rotation"] = "matrix"
-    rank: Positive = 16
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short(cls, value: Any) -> Any:
-        return {"form": value} if isinstance(value, str) else value
+    found = dict(recipe)
+    if isinstance(adapter := found.get("adapter"), Mapping) and "form" in adapter:
+        found["adapter"] = adapter["form"]
+    return found
 
 
 class Recipe(FrozenConfig):
@@ -184,7 +178,7 @@ class Recipe(FrozenConfig):
         options: the learner's own hyper-parameters; the learner knows their names and types.
         sources: where each value comes from, by dotted key.
         neutralise: whether, when and how a projection is added to the encoder.
-        adapter: what is trained in place of the encoder's weights.
+        adapter: freeze the encoder, and train an adapter of its query vectors (`metasearch.encoders.adapter`).
         translate: train on the translations that the task declares; if False, on its own rows.
         labels: labelled questions of each language in meta-train, or scored rows of each language pair; None is all.
             With a number, no episode is drawn from meta-valid, since it would read the labels of dev. Dev scores still
@@ -202,9 +196,21 @@ class Recipe(FrozenConfig):
     options: dict[str, Any] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     neutralise: RecipeProjection | None = None
-    adapter: RecipeAdapter | None = None
+    adapter: Literal["matrix"] | None = None
     translate: bool = True
     labels: Positive | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, value: Any) -> Any:
+        return renew(value) if isinstance(value, Mapping) else value
+
+    @field_validator("adapter", mode="before")
+    @classmethod
+    def _matrix_alone(cls, value: Any) -> Any:
+        if value not in (None, "matrix"):
+            raise ValueError("the one form of adapters is matrix; low-rank, rotation and scale gained nothing and went")
+        return value
 
     @property
     def delivers(self) -> str:

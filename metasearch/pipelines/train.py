@@ -128,7 +128,7 @@ class TrainRun(Run[RunConfig]):
         place = study / "vectors" if study else None
         # Train has what was translated.
         parts = (self.benchmark.data, self.benchmark.split.train)
-        self.encoder = with_adapter(self.encoder, self.config.recipe.adapter, parts, place, callback)
+        self.encoder = with_adapter(self.encoder, self.config.recipe.adapter is not None, parts, place, callback)
 
     def _fit(self, **first: Any) -> Outcome:
         """Train to the end; store, callback and dev scores belong to the `first` process."""
