@@ -23,6 +23,7 @@ import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import Row, append_rows, read_rows
+from benchmarks.learners import register
 from benchmarks.paper import adapter_shots
 from benchmarks.paper.adapter_cells import CHAIN, FOLDS, LEARNERS, ROWS, STOPPED, Cell, key_of, search, test_cells
 from metasearch.config.projection import ProjectionSettings
@@ -171,6 +172,7 @@ def main(
     shot_seeds: int, output: Path,
 ) -> None:  # fmt: skip
     """Run the cells that have no row yet; `python -m benchmarks.tables` writes the tables."""
+    register()
     facts = provenance()
     if "learners" in parts:
         for task in tasks.split(","):

@@ -28,6 +28,16 @@ NEUTRAL = "neutral"
 """Stands for the learner of a base encoder with a projection."""
 
 
+_GONE = {
+    "distil": ("loss-gap", "the paper's term is the one term"),
+    "kd_temperature": ("0.05", "the paper's term is the one term"),
+    "kd_share": (None, "use kd_weight"),
+    "inner_fall": (None, "use inner_lr"),
+}
+"""Options of `_LEARNERS` in earlier versions: the value without effect, and what to use."""
+_LEARNERS = ("maml", "maml-align", "meta-sgd")
+
+
 class Episodes(FrozenConfig):
     """How to draw the sets in an episode.
 
@@ -162,9 +172,12 @@ class Budget(EvalSchedule):
 def renew(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a recipe, also of an earlier version, in the form of this one.
 
-    An adapter had a form and a rank.
+    An adapter had a form and a rank, and the options of learners that went had values that changed nothing.
     """
     found = dict(recipe)
+    if isinstance(options := found.get("options"), Mapping):
+        unused = {name for name, (unused, _) in _GONE.items() if options.get(name) in (None, unused)}
+        found["options"] = {name: value for name, value in options.items() if name not in unused}
     if isinstance(adapter := found.get("adapter"), Mapping) and "form" in adapter:
         found["adapter"] = adapter["form"]
     return found
@@ -204,6 +217,13 @@ class Recipe(FrozenConfig):
     @classmethod
     def _of_this_version(cls, value: Any) -> Any:
         return renew(value) if isinstance(value, Mapping) else value
+
+    @model_validator(mode="after")
+    def _options_are_there(self) -> "Recipe":
+        for name in self.options if self.learner in _LEARNERS else ():
+            if name in _GONE:
+                raise Contradiction(f"this option gained nothing and went; {_GONE[name][1]}", "options", name)
+        return self
 
     @field_validator("adapter", mode="before")
     @classmethod
