@@ -147,9 +147,13 @@ class AdaptedEncoder(Encoder):
         super().to(device)
         return self
 
+    def frozen(self, texts: Iterable[str], role: Role) -> Tensor:
+        """Return the frozen encoder's vectors of texts, `(n, D)`."""
+        return torch.from_numpy(self.vectors.encode(list(texts), role)).to(self._like)
+
     def features(self, texts: Iterable[str], role: Role) -> dict[str, Tensor]:
         """Return the frozen encoder's vectors of texts, for the adapter or past it."""
-        vectors = torch.from_numpy(self.vectors.encode(list(texts), role)).to(self._like)
+        vectors = self.frozen(texts, role)
         adapts, none = role in self.roles, vectors[:0]
         return {ADAPTED: vectors if adapts else none, KEPT: none if adapts else vectors}
 

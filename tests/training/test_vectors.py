@@ -3,7 +3,7 @@
 import torch
 
 from helpers.small import adapted_encoder
-from metasearch.training.packing import PackedVectors
+from metasearch.training.packing.vectors import PackedVectors
 
 QUESTIONS = [[("question", "a"), ("question", "b"), ("candidate", "x")], [("question", "b"), ("candidate", "y")]]
 
