@@ -64,6 +64,11 @@ class Episodes(FrozenConfig):
     relative_margin: NonNegative = 0.05
     translations: bool = False
 
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether episodes are drawn by vectors of the encoder."""
+        return (self.queries, self.negatives) != ("random", "random")
+
 
 class Loss(BaseModel):
     """The loss on a set of examples: a name, and options known to that loss.
