@@ -17,6 +17,8 @@ MOST = 6
 """Values of a rate that are tried at most."""
 STEPS, BATCH, EVERY = 50, 2, 25
 """Outer steps, episodes in each, and steps between two dev scores, of which the best is kept."""
+_TERMS = "learner=maml-align-terms"
+"""A plug-in of `benchmarks.learners`."""
 VARIANTS = {
     "fine-tune": ("fine-tune",),
     "maml": ("maml",),
@@ -24,9 +26,9 @@ VARIANTS = {
     "reptile": ("reptile",),
     "align": ("maml-align",),
     "align kd=0": ("maml-align", "options.kd_weight=0"),
-    "align gap share=0.3": ("maml-align", "options.kd_share=0.3"),
-    "align scores share=0.3": ("maml-align", "options.distil=scores", "options.kd_share=0.3"),
-    "align embeddings share=0.3": ("maml-align", "options.distil=embeddings", "options.kd_share=0.3"),
+    "align gap share=0.3": ("maml-align", _TERMS, "options.kd_share=0.3"),
+    "align scores share=0.3": ("maml-align", _TERMS, "options.distil=scores", "options.kd_share=0.3"),
+    "align embeddings share=0.3": ("maml-align", _TERMS, "options.distil=embeddings", "options.kd_share=0.3"),
 }
 LEARNERS = tuple(VARIANTS)[:5]
 """Arms whose rates are chosen; other forms of MAML-Align take the rates of `align`."""
@@ -80,7 +82,7 @@ def recipe_of(variant: str, outer: float, inner: float | None, every: int = 0, *
     )
     rates = (f"outer.lr={outer}", *([] if inner is None else [f"options.inner_lr={inner}"]))
     words = (*budget, *rates, *options, *settings)
-    return resolved(Library().choose_recipe(CHAIN, "e5", learner, f"{learner}-adapter", words))
+    return resolved(Library().choose_recipe(CHAIN, "e5", None, f"{learner}-adapter", words))
 
 
 def search(score: Callable[[float, float | None], float], inner: bool) -> None:

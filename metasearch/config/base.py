@@ -22,7 +22,6 @@ Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-Fraction = Annotated[float, Field(gt=0, le=1)]
 
 
 class Contradiction(ValueError):

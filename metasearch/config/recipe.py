@@ -9,6 +9,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -32,6 +33,16 @@ SET = "set by the user"
 """Source of a value that was put over a recipe, as with `--set`."""
 NEUTRAL = "neutral"
 """Stands for the learner of a base encoder with a projection."""
+
+
+_GONE = {
+    "distil": ("loss-gap", "the paper's term is the one term"),
+    "kd_temperature": ("0.05", "the paper's term is the one term"),
+    "kd_share": (None, "use kd_weight"),
+    "inner_fall": (None, "use inner_lr"),
+}
+"""Options of `_LEARNERS` in earlier versions: the value without effect, and what to use."""
+_LEARNERS = ("maml", "maml-align", "meta-sgd")
 
 
 class Episodes(FrozenConfig):
@@ -59,6 +70,11 @@ class Episodes(FrozenConfig):
     negative_pool: Positive = 64
     relative_margin: NonNegative = 0.05
     translations: bool = False
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether episodes are drawn by vectors of the encoder."""
+        return (self.queries, self.negatives) != ("random", "random")
 
 
 class Loss(BaseModel):
@@ -205,21 +221,18 @@ class RecipeProjection(ProjectionSettings):
         return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
 
 
-class RecipeAdapter(FrozenConfig):
-    """Freeze the encoder, and train an adapter of its query vectors; in YAML, `form` alone stands for the section.
+def renew(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a recipe, also of an earlier version, in the form of this one.
 
-    Attributes:
-        form: `matrix`, `low-rank` or `rotation`; see `metasearch.encoders.adapter`.
-        rank: of `low-rank`.
+    An adapter had a form and a rank, and the options of learners that went had values that changed nothing.
     """
-
-    form: Literal["matrix", "low-rank", "rotation"] = "matrix"
-    rank: Positive = 16
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short(cls, value: Any) -> Any:
-        return {"form": value} if isinstance(value, str) else value
+    found = dict(recipe)
+    if isinstance(options := found.get("options"), Mapping):
+        unused = {name for name, (unused, _) in _GONE.items() if options.get(name) in (None, unused)}
+        found["options"] = {name: value for name, value in options.items() if name not in unused}
+    if isinstance(adapter := found.get("adapter"), Mapping) and "form" in adapter:
+        found["adapter"] = adapter["form"]
+    return found
 
 
 class Recipe(FrozenConfig):
@@ -230,7 +243,7 @@ class Recipe(FrozenConfig):
         options: the learner's own hyper-parameters; the learner knows their names and types.
         sources: where each value comes from, by dotted key.
         neutralise: whether, when and how a projection is added to the encoder.
-        adapter: what is trained in place of the encoder's weights.
+        adapter: freeze the encoder, and train an adapter of its query vectors (`metasearch.encoders.adapter`).
         translate: train on the translations that the task declares; if False, on its own rows.
         labels: labelled questions of each language in meta-train, or scored rows of each language pair; None is all.
             With a number, no episode is drawn from meta-valid, since it would read the labels of dev. Dev scores still
@@ -248,9 +261,28 @@ class Recipe(FrozenConfig):
     options: dict[str, Any] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     neutralise: RecipeProjection | None = None
-    adapter: RecipeAdapter | None = None
+    adapter: Literal["matrix"] | None = None
     translate: bool = True
     labels: Positive | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, value: Any) -> Any:
+        return renew(value) if isinstance(value, Mapping) else value
+
+    @model_validator(mode="after")
+    def _options_are_there(self) -> "Recipe":
+        for name in self.options if self.learner in _LEARNERS else ():
+            if name in _GONE:
+                raise Contradiction(f"this option gained nothing and went; {_GONE[name][1]}", "options", name)
+        return self
+
+    @field_validator("adapter", mode="before")
+    @classmethod
+    def _matrix_alone(cls, value: Any) -> Any:
+        if value not in (None, "matrix"):
+            raise ValueError("the one form of adapters is matrix; low-rank, rotation and scale gained nothing and went")
+        return value
 
     @property
     def delivers(self) -> str:

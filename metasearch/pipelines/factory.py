@@ -20,7 +20,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.protocols import TextEncoder, report_progress
-from metasearch.episodes.samplers import needs_vectors, samplers
+from metasearch.episodes.samplers import samplers
 from metasearch.errors import require_known
 from metasearch.pipelines.compatibility import check_fit, learner_class, learner_options
 from metasearch.pipelines.dev_evaluator import DevEvaluator
@@ -146,7 +146,7 @@ def fit(
     encoder, budget = require_projection(learner.encoder, recipe), recipe.budget
     valid, scored = hold_out(benchmark.split.dev, budget.dev_holdout)
     with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
-        encode = (vectors or encoder).encode if needs_vectors(recipe) else None
+        encode = (vectors or encoder).encode if recipe.episodes.needs_vectors else None
         sources = samplers(benchmark, recipe, seed, valid, encode)
     if precision == "bf16":
         log.info("bf16: dev scores during training use bfloat16; scores before and after use float32")

@@ -34,7 +34,7 @@ from metasearch.runs.markdown import by_language, fact_table
 from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.runs.versions import describe
-from metasearch.training.checkpoint import CheckpointStore, save_learned
+from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.hardware import used
 from metasearch.training.trainer import Outcome
 
@@ -97,7 +97,6 @@ class TrainRun(Run[RunConfig]):
         )
         # The model of a run that was stopped can be used, too.
         files.save_model(encoder.save, encoder.size)
-        save_learned(self.learner, files.path)
         if outcome.reason == "interrupted":
             unfitted = recipe.neutralise and recipe.neutralise.when == "after"
             what = "model (before its projection is fitted)" if unfitted else "model"
@@ -128,7 +127,7 @@ class TrainRun(Run[RunConfig]):
         place = study / "vectors" if study else None
         # Train has what was translated.
         parts = (self.benchmark.data, self.benchmark.split.train)
-        self.encoder = with_adapter(self.encoder, self.config.recipe.adapter, parts, place, callback)
+        self.encoder = with_adapter(self.encoder, self.config.recipe.adapter is not None, parts, place, callback)
 
     def _fit(self, **first: Any) -> Outcome:
         """Train to the end; store, callback and dev scores belong to the `first` process."""

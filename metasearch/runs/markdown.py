@@ -78,21 +78,6 @@ def tables(rows: Sequence[Row], split: str, measures: Sequence[str]) -> str:
     return "\n\n".join(found)
 
 
-def by_shots(rows: Sequence[Row]) -> str:
-    """Return number of shots × languages of `metasearch evaluate --shots`, a table per measure, values times 100."""
-    parts = []
-    for measure in _distinct(row["measure"] for row in rows):
-        of = {(row["shots"], row["language"]): row for row in rows if row["measure"] == measure}
-        languages, lines = _distinct(language for _, language in of), []
-        for shots in dict.fromkeys(shots for shots, _ in of):
-            mean = of[shots, MEAN]
-            ends = [shown(measure, mean[name]) for name in ("low", "high", "gain", "gain_low", "gain_high")]
-            lines.append([str(shots), *(shown(measure, of[shots, language]["value"]) for language in languages), *ends])
-        heads = ["95 % from", "to", "gain", "95 % from", "to"]
-        parts.append(markdown([f"{measure} by shots", *languages, *heads], lines))
-    return "\n\n".join(parts)
-
-
 def _grid(head: str, lines: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[str, str], str]) -> str:
     """Return a table of values by line and column; a cell without a value is empty."""
     return markdown([head, *columns], [[line, *(cells.get((line, c), "") for c in columns)] for line in lines])
