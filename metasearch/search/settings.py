@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from metasearch.config.base import Count, Flag, Length, Positive, Settings
 from metasearch.config.languages import Language, normalise_tag, parse_tag
-from metasearch.config.precision import EncodingPrecision
+from metasearch.config.precision import EncodingSetting
 from metasearch.config.roles import PublicRole
 
 # Conditions on the fields of a passage: NAME=VALUE, NAME!=VALUE, or NAME and a number after <, <=, > or >=, such as
@@ -139,7 +139,7 @@ class IndexSettings(Settings):
     keep_repeated: bool = False
     """Index menus, footers and other text that most pages share, too; off by default."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
-    precision: EncodingPrecision = "auto"
+    precision: EncodingSetting = "auto"
     """Encode in this precision; auto keeps what an index has, and takes bfloat16 in a new one where this CPU is faster
     in it. int8 is less exact."""
 
@@ -183,9 +183,9 @@ class SearchSettings(RankingSettings):
     top_k: Positive = 10
     """Hits for each query."""
     languages: Annotated[
-        tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(name="--language", metavar="TAG")
+        tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(name="--language", metavar="TAGS", comma=True)
     ] = ()
-    """Language of hits, such as de; repeatable."""
+    """Languages of hits, such as de,en; by default all."""
     prefer: Annotated[tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(metavar="TAGS", comma=True)] = ()
     """Show a page with translations in these languages, such as de,en; by default in the query's own language."""
     where: Annotated[tuple[Condition, ...], BeforeValidator(parse_conditions), Flag(metavar="CONDITION")] = ()

@@ -110,4 +110,4 @@ def test_meta_train_returns_a_new_model_with_the_adapter_behind_the_old_modules(
 )
 def test_an_adapter_that_cannot_be_learned_is_refused(task, mode, assignment, said):
     with pytest.raises(ConfigError, match=said):
-        check_fit(load_recipe("maml-adapter", [assignment]), load_benchmark(task, mode), "fp32")
+        check_fit(load_recipe("maml-adapter", [assignment]), load_benchmark(task, mode), "float32")

@@ -45,8 +45,8 @@ class ServerSettings(Settings):
     """Address to listen on; 0.0.0.0 for all."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     """Port to listen on; 0 takes a free one."""
-    hosts: Annotated[tuple[str, ...], Flag(name="--allow-host", metavar="NAME")] = ()
-    """Further host name of the server, such as search.example.org or *.example.org; repeatable."""
+    hosts: Annotated[tuple[str, ...], Flag(name="--allow-host", metavar="NAMES", comma=True)] = ()
+    """Further host names of the server, such as search.example.org or *.example.org."""
     token_file: Annotated[Path | None, Flag(metavar="FILE")] = None
     """File with a token that requests must bring as authorization: Bearer TOKEN."""
     name: Annotated[str | None, Flag(metavar="NAME")] = None
