@@ -71,14 +71,23 @@ def _parse_layers(value: str) -> int | tuple[int, ...]:
 
 
 class Command(click.Command):
-    """A command with `--debug`, and errors with the nearest choice."""
+    """A command with `--debug`, and errors with the nearest choice; `sections` are headings of its options by name."""
 
-    def __init__(self, *args: Any, **keys: Any) -> None:
+    def __init__(self, *args: Any, sections: Mapping[str, str] | None = None, **keys: Any) -> None:
         super().__init__(*args, **keys)
+        self.sections = sections or {}
         for parameter in self.params:
             if type(parameter.type) is click.Choice:
                 parameter.type = Choice(parameter.type.choices)
         self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        shown = (each for each in self.get_params(ctx) if isinstance(each, click.Option))
+        rows = {each.name: row for each in shown if (row := each.get_help_record(ctx))}
+        sections = {heading: [rows.pop(name) for name in names.split()] for heading, names in self.sections.items()}
+        for heading, own in {**sections, "Options": [*rows.values()]}.items():
+            with formatter.section(heading):
+                formatter.write_dl(own, col_max=28)
 
 
 command = partial(click.command, cls=Command)

@@ -116,45 +116,43 @@ class IndexSettings(Settings):
     """
 
     length: Annotated[Length | None, Flag(name="--chunk-tokens", metavar="TOKENS")] = None
-    """Tokens of the longest passage, with prompt and special tokens; by default 128, or fewer if the encoder reads
-    fewer."""
+    """Longest passage; by default 128 tokens, or fewer if the encoder reads fewer."""
     overlap: Annotated[Count, Flag(name="--chunk-overlap", metavar="TOKENS")] = 0
-    """Tokens that a passage may share with the one before; by default 0."""
+    """Tokens that passages may share; by default 0."""
     language: Annotated[Language | None, Flag(metavar="TAG")] = None
-    """Language of documents without a language tag, such as de."""
+    """Language of documents without a tag, such as de."""
     detect: Annotated[
         tuple[Literal["always"] | Language, ...] | Literal["all"] | None,
         BeforeValidator(_languages),
         Flag(metavar="all|TAGS", comma=True),
     ] = None
-    """Detect the language of other texts, among such as de,en,fr; always,de,en overrides tags of these languages."""
+    """Detect languages of texts without a tag, such as de,en; always,de,en overrides tags, too."""
     names: Annotated[bool, Flag(name="--language-from-filename")] = True
-    """Read the language from names such as faq.de.md and de/faq.md; on by default."""
+    """Read tags from names such as faq.de.md; on by default."""
     titles: bool = True
-    """Put a document's title before each of its passages; on by default."""
+    """Put titles before passages; on by default."""
     column: Annotated[str, Flag(metavar="NAME")] = "text"
-    """Column with the text in files of rows; by default text."""
+    """Column with the text of rows; by default text."""
     neutral: bool | None = None
-    """Remove language bias from the embeddings; by default where two languages have five passages each."""
+    """Remove language bias; by default where two languages have five passages."""
     keep_repeated: bool = False
-    """Index menus, footers and other text that most pages share, too; off by default."""
+    """Keep menus and footers, which most pages share; off by default."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
     precision: EncodingSetting = "auto"
-    """Encode in this precision; auto keeps what an index has, and takes bfloat16 in a new one where this CPU is faster
-    in it. int8 is less exact."""
+    """Encode in this precision; auto is as before, or bfloat16 where this CPU is faster in it."""
 
 
 class RankingSettings(Settings):
     """How passages are ranked; None is as the index says, or else `RANKED_BY_DEFAULT`."""
 
     hybrid: bool | None = None
-    """Rank by the query's words (BM25), too: for names, numbers and codes."""
+    """Rank by words (BM25), too, for names and codes."""
     expand: bool | None = None
-    """Average passages with neighbours in other languages, for translated documents."""
+    """Average passages with neighbours in other languages."""
     balance: bool | None = None
-    """Normalise scores per language, for answers in several languages; by default where most pages are translated."""
+    """Normalise scores per language; by default where most pages are translated."""
     by: Annotated[Literal["group", "page", "passage"] | None, Flag(metavar="group|page|passage")] = None
-    """Rank pages with their translations as one hit, pages, or passages; by default group."""
+    """Rank pages with their translations, pages, or passages; by default group."""
 
     def completed(self, other: "RankingSettings") -> Self:
         """Return the settings with values of another in place of None."""

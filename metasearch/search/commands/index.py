@@ -17,7 +17,17 @@ from metasearch.errors import ConfigError, quoted
 from metasearch.search.settings import IndexSettings, RankingSettings, without_password
 
 
-@_options.command("index")
+@_options.command(
+    "index",
+    sections={
+        "Documents": "output root site chunk_tokens chunk_overlap titles column keep_repeated strict drop",
+        "Languages": "language detect language_from_filename",
+        "Encoder": "encoder prompt neutral precision device trust_remote_code",
+        "Ranking, kept in the index": "hybrid expand balance by",
+        "Databases": "to vectors",
+        "Jobs": "launcher launcher_settings jobs",
+    },
+)
 @click.argument("documents", nargs=-1, type=click.Path(path_type=Path))
 @_options.output("Folder of the index.", required=True, metavar="INDEX")
 @_options.encoder(f"Built-in name, local folder or hub name; by default the index's, or {DEFAULT_ENCODER}.")
@@ -26,26 +36,24 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
 @_options.settings(RankingSettings)
 @click.option(
     "--root", type=click.Path(path_type=Path), metavar="FOLDER",
-    help="Folder to which paths of documents are relative, or to which they have moved; by default the named folder.",
+    help="Folder to which paths are relative, also after a move; by default the named one.",
 )  # fmt: skip
 @click.option(
     "--site", metavar="URL",
-    help="Address of the root, such as https://help.example.org/, for addresses of hits; none removes it.",
+    help="Address of the root, for addresses of hits; none removes it.",
 )  # fmt: skip
 @click.option(
     "--to",
     metavar="ADDRESS",
-    help="Copy the index to a database, such as qdrant://HOST:PORT/COLLECTION; see `metasearch ls stores`.",
+    help="Copy to a database, such as qdrant://HOST:PORT/COLLECTION.",
 )
 @click.option(
     "--vectors", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write passages and float16 vectors to a .parquet file, for another database.",
+    help="Write passages and float16 vectors to a .parquet file.",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages, and list them all.")
-@click.option(
-    "--prune", "drop", is_flag=True, help="Remove documents that were not named from the index, even if they exist."
-)
-@_options.launcher_of("Encode in jobs of a launcher: on this machine, on Slurm or on a Ray cluster.")
+@click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages.")
+@click.option("--prune", "drop", is_flag=True, help="Remove documents that were not named, even if they exist.")
+@_options.launcher_of("Encode in jobs: on this machine, on Slurm or on Ray.")
 @_options.jobs("Jobs of the launcher")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
 def command(
@@ -54,13 +62,10 @@ def command(
 ) -> None:  # fmt: skip
     """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, pdf, docx, and of rows.
 
-    A second call encodes new texts, removes deleted ones, and keeps those that only moved. A stopped call continues
-    when you give it again. Rows are in jsonl, csv, tsv, parquet or arrow files. They have a column `text`, and may have
-    `title`, `language` and further fields, which `metasearch search --where` filters by. An unreadable document of a
-    folder is skipped with a warning, or keeps its former passages; an unreadable row is skipped.
-
-    --hybrid, --expand, --balance and --by are kept: `metasearch search` and `serve` rank so unless told otherwise. They
-    also work without DOCUMENTS, as --root and --site do.
+    A second call encodes new texts and removes deleted ones; a stopped call continues. Rows are in jsonl, csv, tsv,
+    parquet or arrow files with a column `text`, and may have `title`, `language` and fields for `search --where`.
+    Unreadable documents and rows are skipped with a warning. Options of ranking, --root and --site work without
+    DOCUMENTS, too.
 
     \b
     Examples:
@@ -68,8 +73,6 @@ def command(
       metasearch index help-pages news.jsonl --encoder runs/maml/model --neutral -o all.index
       metasearch index faq.csv --column answer --language de -o faq.index
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
-      metasearch index help-pages -o help.index --to postgresql://localhost/shop/help
-      metasearch index help-pages -o help.index --vectors help.parquet
       metasearch index help-pages -o help.index --launcher slurm --launcher-set "cpus=4 partition=cpu"
       metasearch index -o help.index --balance --site https://help.example.org/
     """
