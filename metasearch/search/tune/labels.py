@@ -12,6 +12,7 @@ from metasearch.data.folds import Split, split
 from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
 from metasearch.errors import ConfigError
+from metasearch.search.tune.form import warn_of_form
 from metasearch.search.tune.pages import Pages
 
 LEAST_LABELS = 8
@@ -100,3 +101,29 @@ class Labels:
         known = sorted(set[str]().union(*counts) - {UNKNOWN})
         found = tuple(language for language in known if all(count.get(language, 0) >= LEAST for count in counts))
         return found if len(found) > 1 else ()
+
+    def list_skipped(self, neutral: str, projected: bool, translations: bool) -> list[str]:
+        """Return what the labels and documents allow no step of, in words.
+
+        Args:
+            neutral: name of the base encoder where it has a projection, or empty.
+            projected: whether a projection is tried.
+            translations: whether there are some to align the encoder on.
+        """
+        notes = []
+        if neutral:
+            notes.append(f"{neutral} has a language-neutral projection already; no other one is tried.")
+        elif not projected:
+            notes.append(
+                f"The language-neutral projection was skipped: it needs {LEAST} texts or more in each of two languages"
+                f", and the labels and documents are in {', '.join(sorted(self.data.languages))}."
+            )
+        if len(self.pools()) == 1:
+            notes.append("Balanced scores were skipped: the documents are in one language.")
+        return notes + ["Alignment was skipped: it needs --translations."] * (not translations)
+
+    def form_warning(self) -> str:
+        """Return a warning if form alone tells answers from other candidates; else nothing."""
+        everything = self.everything.candidates
+        answers = [each for each in everything if each.answers and each.id not in self.beside]
+        return warn_of_form(answers, [each for each in everything if not each.answers])

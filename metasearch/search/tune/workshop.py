@@ -14,14 +14,16 @@ from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
+from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import ProjectedEncoder, append
+from metasearch.encoders.maps import estimate
+from metasearch.encoders.neutral import ProjectedEncoder, append, is_neutral
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines import factory
-from metasearch.pipelines.neutral import train_projection
+from metasearch.pipelines.neutral import train_projection, vectors_of
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.signals import interrupted
 from metasearch.search.index.local import LocalStore
@@ -129,3 +131,14 @@ class Workshop:
         return ProjectedEncoder(
             self.vectors, train_projection(self.encoder, benchmark, settings, callback, self.vectors)
         )
+
+
+def project_alone(encoder: Encoder, labels: Labels, callback: Callback) -> str:
+    """Remove language bias from an encoder, which takes no label, if it can be; return what was done, in words."""
+    if is_neutral(encoder):
+        return "The base encoder is kept: it has a projection."
+    if not (languages := labels.projectable()):
+        return "The base encoder is kept: the texts are too few for a projection."
+    texts = tagged_of(labels.everything, ProjectionSettings().texts, languages)
+    append(encoder, estimate(vectors_of(encoder, texts, callback)))
+    return "Language bias was removed from the base encoder, which needs no labels."

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.search.tune.adapt.metric import metric_adapter
-from metasearch.search.tune.steps import ANSWERED
+from metasearch.search.tune.steps import READS_ANSWERS
 
 Vectors = NDArray[np.float32]
 
@@ -27,10 +27,10 @@ class Differences:
     passages: tuple[Candidate, ...]
 
     def adapter(self, form: str, data: RetrievalData) -> Vectors:
-        """Return the matrix of an adapter, `ADAPTER` or `ANSWERED`, from labels, `(D, D)`."""
+        """Return the matrix of an adapter, a key of `READS_ANSWERS`, from labels, `(D, D)`."""
         queries = self.encoder.encode([question.text for question in data.questions], "question")
         offset = self._mean - queries.mean(0)
-        answers = self._answers(data, queries) if form == ANSWERED else queries[:0]
+        answers = self._answers(data, queries) if READS_ANSWERS[form] else queries[:0]
         return metric_adapter(offset, answers, len(queries))
 
     def _answers(self, data: RetrievalData, queries: Vectors) -> Vectors:

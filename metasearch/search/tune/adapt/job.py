@@ -24,14 +24,13 @@ from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.search.tune.pages import Pages
-from metasearch.search.tune.steps import ADAPTER, ANSWERED, Step
+from metasearch.search.tune.steps import ANSWERED, READS_ANSWERS, Step
 from metasearch.search.tune.table import SIDES, Table
 
 log = logging.getLogger(__name__)
 
 SEARCHED = 20_000
 """Passages of pages without a label that a fold searches, about."""
-FORMS = (ADAPTER, ANSWERED)
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ class Trial:
     def table(self) -> Table:
         """Return the scores of held-out folds by step, and of the control if answers would be kept."""
         folds, projected = range(self.labels.folds), self.index.plan.projection is not None
-        steps = [Step(form, projected) for form in ("", *FORMS)]
+        steps = [Step(form, projected) for form in ("", *READS_ANSWERS)]
         results = {(step, fold): self._score(step, fold) for step in steps for fold in folds}
         assert self.labels.benchmark is not None
         table = Table.of(results, self.labels.benchmark.task.monitor)
