@@ -14,9 +14,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
+from metasearch.data.formats.documents import is_address, is_path
 from metasearch.data.formats.text_files import EXAMPLES
 from metasearch.data.overlap import LEAST, key
-from metasearch.search.documents.page_names import PageNames, is_address, is_path
+from metasearch.search.documents.page_names import PageNames
 from metasearch.search.documents.passage import Passage
 
 How = Literal["path", "address", "id", "text", "words", ""]

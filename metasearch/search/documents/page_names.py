@@ -1,19 +1,15 @@
 """What pages are called: paths, addresses, and ids of rows, each with the file and the passages that it means."""
 
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from metasearch.data.formats.text_files import suffix_of, unpacked
+from metasearch.data.formats.documents import LONGEST, format_of, is_address, is_path
+from metasearch.data.formats.text_files import unpacked
 from metasearch.search.documents.passage import Passage
-from metasearch.search.documents.read import SUFFIXES
 
-_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+", re.I)
-_LONGEST = 2048
-"""Characters of a path or an address."""
 _ID = "id"
 _INDEX = "index"
 """Name of the file that a server sends for a folder."""
@@ -24,27 +20,6 @@ class Match(NamedTuple):
 
     passages: tuple[int, ...]
     how: Literal["path", "address", "id"]
-
-
-def is_address(text: str) -> bool:
-    """Whether a text is an address such as `https://example.org/help`.
-
-    Example:
-        >>> is_address("https://example.org/help"), is_address("See https://example.org")
-        (True, False)
-    """
-    return len(text) <= _LONGEST and bool(_ADDRESS.fullmatch(text.strip()))
-
-
-def is_path(text: str) -> bool:
-    """Whether a text is the path of a document, such as `help/a.html`: it ends as one, and has no white space.
-
-    Example:
-        >>> is_path("help/a.html"), is_path("Open a.html")
-        (True, False)
-    """
-    path = text.strip()
-    return len(path) <= _LONGEST and not re.search(r"\s", path) and suffix_of(Path(path)) in SUFFIXES
 
 
 class PageNames:
@@ -62,7 +37,7 @@ class PageNames:
         for i, passage in enumerate(passages):
             if _ID in passage.fields:
                 self._ids.setdefault(str(passage.fields[_ID]), []).append(i)
-            if SUFFIXES.get(suffix_of(Path(passage.file))) != "rows":
+            if (found := format_of(passage.file)) is None or found.holds != "rows":
                 self.files.setdefault(passage.file, []).append(i)
         self.short = {file: _relative(file, folders) for file in self.files}
         """Path of a document → its path from a folder that was named."""
@@ -79,7 +54,7 @@ class PageNames:
     def find(self, name: str) -> Match | None:
         """Return what a name means; None if nothing, or several files."""
         name = unicodedata.normalize("NFC", name.strip())
-        if len(name) <= _LONGEST and "\n" not in name:
+        if len(name) <= LONGEST and "\n" not in name:
             if is_address(name):
                 file = next(filter(None, map(self._find_address, _paths_of(name))), None)
             else:
@@ -120,7 +95,7 @@ def _spellings(path: str) -> Iterator[str]:
     """Yield a path with and without its suffix, and for a folder's index the folder."""
     path = unicodedata.normalize("NFC", path)
     yield path
-    if suffix_of(Path(path)) in SUFFIXES:
+    if format_of(path):
         bare = unpacked(path).rpartition(".")[0]
         yield bare
         folder, _, name = bare.rpartition("/")

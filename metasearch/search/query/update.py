@@ -109,7 +109,7 @@ def update(
     kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), stored)
     unreadable: dict[str, str] = {}
     documents = sources(paths, settings.names, unreadable)
-    if settings.column != "text" and not any(each.reader == "rows" for each in documents):
+    if settings.column != "text" and not any(each.format.holds == "rows" for each in documents):
         log.warning("column '%s' has no effect: no document has rows, such as .jsonl and .csv", settings.column)
     if settings.detect and ALWAYS not in settings.detect and is_known(settings.language or ""):
         log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from metasearch.data.formats.documents import is_address, is_path
 from metasearch.data.readers import joined as merge_groups
 from metasearch.data.records import Candidate, RetrievalData, commonest, grouped
 from metasearch.errors import DataError
 from metasearch.search.documents.joining import describe, join
-from metasearch.search.documents.page_names import is_address, is_path
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import group_of, page_of
 

@@ -4,7 +4,7 @@ import importlib.util
 import os
 import re
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +14,7 @@ from helpers import indexes
 from helpers.documents import DOCUMENTS
 from helpers.indexes import Given, Made, key_of, made, write_index
 from helpers.qdrant_edge import EdgeClient
+from metasearch.config import registry
 from metasearch.encoders.maps import Projection
 from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.passage import Passage
@@ -96,7 +97,16 @@ def postgresql(folder, patch, request, name):
     return PostgresStore, server.address(name)
 
 
-STORES = {make.__name__: make for make in (memory, qdrant, qdrant_engine, qdrant_server, postgresql)}
+def offered(store):
+    """Return what makes the place of a copy in a store that needs no server of its own."""
+    return lambda folder, patch, request, name: (registry.load("stores", store).STORE, f"{store}://{name}")
+
+
+PLACES = {QdrantStore: (qdrant, qdrant_engine, qdrant_server), PostgresStore: (postgresql,)}
+"""Store → what makes places of copies, where they need a server or a client for tests."""
+REGISTERED = {name: registry.load("stores", name).STORE for name in registry.names("stores")}
+STORES = {make.__name__: make for make in (memory, *chain.from_iterable(PLACES.values()))}
+STORES |= {name: offered(name) for name, store in REGISTERED.items() if store not in PLACES}
 
 
 def copy_index(index, request, folder, name, expanded=False):

@@ -18,6 +18,9 @@ from metasearch.search.documents.passage import HeadingMark, Notes, Section
 from metasearch.search.documents.readers.html import ENDLESS_COMMENT
 from metasearch.search.documents.readers.text import lines
 
+SUFFIXES = (".md", ".markdown")
+HOLDS = "page"
+
 _SIZE = 2**18
 """Characters of a section, unless a block of Markdown is longer."""
 _MOST = 2**22

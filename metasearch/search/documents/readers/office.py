@@ -18,6 +18,9 @@ from metasearch.search.documents.passage import Notes, Section
 from metasearch.search.documents.readers.html import html_sections
 from metasearch.search.documents.word_hidden_text import without_hidden_text
 
+SUFFIXES = (".pdf", ".docx")
+HOLDS = "parts"
+
 NO_TEXT = "pages without text, which may be scanned"
 _ID = re.compile(r' id="[^"]*"')
 """A bookmark, to which no link leads from outside."""
