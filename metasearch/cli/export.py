@@ -47,7 +47,8 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
     from metasearch.encoders.load import load_encoder
     from metasearch.pipelines.export import export
     from metasearch.runs.progress import ProgressBar
-    from metasearch.search.index_encoder import is_index, load_index_encoder
+    from metasearch.search.index.stores import is_index
+    from metasearch.search.index_encoder import load_index_encoder
 
     benchmark = load_benchmark(task, **where) if task else None
     if is_index(encoder):

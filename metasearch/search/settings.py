@@ -89,10 +89,6 @@ def _equality(name: Any, value: Any) -> str:
     return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
 
 
-PASSAGE_LENGTH = 128
-"""Tokens of a passage by default, if the encoder reads so many."""
-
-
 ALWAYS = "always"
 """Word in `IndexSettings.detect`, before the languages: detection overrides the language that a document states."""
 
@@ -222,10 +218,6 @@ def _nearest_site(text: str) -> str:
     scheme = "http" if text.lower().startswith("http:") else "https"
     nearest = f"{scheme}://{host.rpartition('@')[2]}/{path}"
     return parse_site(nearest) if _SITE.fullmatch(nearest) else _EXAMPLE_SITE
-
-
-Site = Annotated[str, AfterValidator(parse_site)]
-"""The address of a site, which ends in a slash, or the empty text."""
 
 
 def without_password(address: str) -> str:

@@ -12,7 +12,7 @@ import click
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.run import DEFAULT_ENCODER
-from metasearch.config.study import LauncherConfig, place_of
+from metasearch.config.study import place_of
 from metasearch.errors import ConfigError, quoted
 from metasearch.search.settings import IndexSettings, RankingSettings, without_password
 
@@ -89,7 +89,10 @@ def command(
     both = [*_options.settings_in(IndexSettings), *_options.settings_in(RankingSettings)]
     own = {_options.parameter_name(*setting) for setting in both} | {"prompt"}
     how = {name: value for name, value in asked.items() if name not in own}
-    how |= {"spread": _by_jobs(place, jobs, how["trust_remote_code"])} if place else {}
+    if place:
+        from metasearch.search.spread import by_jobs
+
+        how["spread"] = partial(by_jobs, place, jobs, how["trust_remote_code"])
     with ProgressBar("index") as bar:
         done = index_documents(documents, output, asked=settings, callback=bar, ranking=ranking, **how)
     if as_json:
@@ -110,12 +113,6 @@ def command(
         f"texts by language: {languages or 'none'}\n"
         f'{copied}{vectors}search: metasearch search {quoted(without_password(asked["to"] or str(output)))} "..."'
     )
-
-
-def _by_jobs(place: LauncherConfig, jobs: int | None, trust_remote_code: bool) -> Any:
-    from metasearch.search.spread import by_jobs
-
-    return partial(by_jobs, place, jobs, trust_remote_code)
 
 
 def _change(

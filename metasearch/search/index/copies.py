@@ -6,14 +6,15 @@ row in all pages that share its text.
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
-from metasearch.search.index.base import Keys, PageScores, Rows, SearchError, Words
+from metasearch.search.index.base import Keys, PageScores, Rows, SearchError, Store, Words
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.places import SITE
 
 AT_ONCE = 256
 """Rows that are read and sent together."""
@@ -23,11 +24,30 @@ _MEASURED = 10_000
 """Passages in the estimate of BM25's mean length."""
 
 
-def require_expanded(name: str, state: Mapping[str, Any]) -> None:
-    """Raise `SearchError` if a copy was made without expanded vectors."""
-    if not state["expanded"]:
-        message = f"{name} has no expanded vectors; call metasearch index --expand --to {name}"
-        raise SearchError("expand", "cannot_expand", message)
+class CopyStore(Store, Protocol):
+    """A copy of an index, with its facts in `state` as the copy was made."""
+
+    state: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        """Return how many passages there are."""
+        return sum(self.languages.values())
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Languages that the encoder hardly knows."""
+        return dict(self.state.get("unknown", {}))
+
+    @property
+    def site(self) -> str:
+        """The address of the root of the documents; empty without one."""
+        return str(self.state.get(SITE, ""))
+
+    def expand(self) -> None:
+        """Raise `SearchError` if the copy was made without expanded vectors."""
+        if not self.state["expanded"]:
+            message = f"{self.name} has no expanded vectors; call metasearch index --expand --to {self.name}"
+            raise SearchError("expand", "cannot_expand", message)
 
 
 def numbers_of_keys(keys: Keys) -> Rows:

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from metasearch.config.base import Count, Flag, Positive, Rate, Settings
 from metasearch.config.rerank import RerankSettings
-from metasearch.search.settings import Site
+from metasearch.search.settings import parse_site
 
 
 class Limits(Settings):
@@ -51,7 +51,7 @@ class ServerSettings(Settings):
     """File with a token that requests must bring as authorization: Bearer TOKEN."""
     name: Annotated[str | None, Flag(metavar="NAME")] = None
     """Name of the model in /v1/models; by default the encoder's."""
-    site: Annotated[Site | None, Flag(metavar="URL")] = None
+    site: Annotated[Annotated[str, AfterValidator(parse_site)] | None, Flag(metavar="URL")] = None
     """Address of the root of the documents, such as https://help.example.org/; by default the index's."""
     learn_queries: bool = False
     """Learn the centre of queries from the queries of users; the index keeps their number and sum. Off by default."""

@@ -22,7 +22,6 @@ from metasearch.search.tune.labels import LEAST_FOLDS, Labels
 from metasearch.search.tune.plan import Plan
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import Table, results_path, split_rankings
-from metasearch.search.tune.training import ALIGNMENT, cost
 from metasearch.search.tune.workshop import Workshop
 
 log = logging.getLogger(__name__)
@@ -49,9 +48,8 @@ class Comparison:
 
     def choose(self) -> Choice:
         """Score each step on each fold, and return the choice."""
-        config, workshop, folds = self.run.config, self.workshop, self._benchmarks
-        costs = {step: workshop.per_text * cost(step, folds[0], config.encoder.name) for step in self.steps}
-        plan = Plan(tuple(self.steps), len(folds), costs, workshop.per_text * ALIGNMENT)
+        config, workshop = self.run.config, self.workshop
+        plan = Plan.of(self.steps, self._benchmarks, workshop.per_text, config.encoder.name)
         log.info("plan: %s", plan)
         if self.limit is not None:
             plan = plan.within(self.limit - self.run.seconds)

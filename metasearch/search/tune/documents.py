@@ -6,6 +6,7 @@ from pathlib import Path
 
 from metasearch.config.languages import UNKNOWN
 from metasearch.config.run import TuneConfig
+from metasearch.data.formats.documents import is_address, is_path
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.runs.callbacks import Callback
@@ -14,9 +15,7 @@ from metasearch.search.documents.passage import Notes, Section
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.update import update
 from metasearch.search.settings import IndexSettings
-from metasearch.search.tune.adapt.job import labels_on_pages
 from metasearch.search.tune.labels import Labels
-from metasearch.search.tune.pages import quoted_languages
 
 Truncated = Callable[[Sequence[str]], Sequence[bool]]
 
@@ -25,9 +24,11 @@ _SEARCHED = 2000
 
 
 def index_settings(data: RetrievalData) -> IndexSettings:
-    """Return how the documents of a tuning become passages: their languages are detected, among those of the labels."""
-    languages = sorted(quoted_languages(data) - {UNKNOWN})
-    return IndexSettings(detect=tuple(languages) if len(languages) > 1 else "all")
+    """Return how the documents of a tuning become passages: languages are detected among the languages of labels."""
+    # Answers that are names of pages have no language.
+    quoted = (each.language for each in data.candidates if not (is_path(each.text) or is_address(each.text)))
+    languages = {*(question.language for question in data.questions), *quoted} - {UNKNOWN}
+    return IndexSettings(detect=tuple(sorted(languages)) if len(languages) > 1 else "all")
 
 
 def join_documents(
@@ -36,7 +37,7 @@ def join_documents(
     """Index the documents in a folder, and return the index, the labels on its pages, and what was joined, in words."""
     update(folder, config.documents, encoder, how, config.encoder.name, callback=callback)
     store = LocalStore.open(folder)
-    return store, *labels_on_pages(store, named, config.folds, config.same_page, _SEARCHED, config.documents)
+    return store, *Labels.on_index(store, named, config.folds, config.same_page, _SEARCHED, config.documents)
 
 
 def cut_long(data: RetrievalData, how: Settings, truncated: Truncated) -> tuple[RetrievalData, str]:

@@ -30,8 +30,9 @@ from metasearch.search.query.passages import ROLE, cutting
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.compare import Comparison
 from metasearch.search.tune.documents import cut_long, index_settings, join_documents
+from metasearch.search.tune.indexing import write_index
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
-from metasearch.search.tune.result import Result
+from metasearch.search.tune.report import write_report
 from metasearch.search.tune.steps import list_steps
 from metasearch.search.tune.workshop import Workshop, project_alone
 
@@ -116,10 +117,9 @@ class TuneRun(Run[TuneConfig]):
         else:
             encoder = self._project_alone(callback)
         files.save_model(encoder.save, encoder.size)
-        result = Result(self, self.encoder, self.labels, choice)
         if config.documents:
-            result.write_index(self._index, self._named, self.store, callback)
-        result.write_report(encoder, self.notes)
+            write_index(self, self.encoder, self._index, choice, self._named, self.store, callback)
+        write_report(self, self.encoder, encoder, self.labels, choice, self.notes)
 
     def _compare(self, callback: Callback) -> Choice:
         """Score each step on each fold, and return the choice."""

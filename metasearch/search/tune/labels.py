@@ -1,6 +1,7 @@
 """Labelled data: its held-out folds, and the rankings and languages that it allows."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -12,6 +13,7 @@ from metasearch.data.folds import Split, split
 from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
 from metasearch.errors import ConfigError
+from metasearch.search.index.local import LocalStore
 from metasearch.search.tune.form import warn_of_form
 from metasearch.search.tune.pages import Pages
 
@@ -64,9 +66,31 @@ class Labels:
     @classmethod
     def on_pages(cls, pages: Pages, folds: int) -> Self:
         """Return labels that were joined to pages, with `folds` folds at most."""
-        data = pages.data
-        everything = replace(data, candidates=(*data.candidates, *pages.unlabelled))
-        return replace(cls.of(data, folds), everything=everything, beside=pages.beside)
+        everything = replace(pages.data, candidates=(*pages.data.candidates, *pages.unlabelled))
+        return replace(cls.of(pages.data, folds), everything=everything, beside=pages.beside)
+
+    @classmethod
+    def on_index(
+        cls, store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, most: int,
+        named: Sequence[str] = (),
+    ) -> tuple[Self, tuple[str, ...]]:  # fmt: skip
+        """Return labels on the pages of an index, and what was joined and is searched, in words.
+
+        Args:
+            store: the index.
+            data: labels whose candidates name or quote pages.
+            folds: at most.
+            same_page: whether translations of a page answer what it answers; by default they do.
+            most: passages of pages without a label that are searched.
+            named: files and folders of the documents as they were named; by default the root of the index.
+
+        Raises:
+            DataError: fewer than half of the labels have a page.
+        """
+        found, root = store.passages_by_place(), store.root
+        passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
+        pages = Pages.of(data, passages, named or ([] if root is None else [str(root)]), most, same_page)
+        return replace(cls.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance)), pages.notes
 
     def hold_out(self, fold: int | None) -> Benchmark:
         """Return a benchmark: `test` is a fold or nothing, and `train` is the rest, unlabelled texts included.

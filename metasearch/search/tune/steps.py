@@ -8,7 +8,7 @@ from itertools import product, starmap
 from metasearch.config import registry
 from metasearch.errors import ConfigError, require_known
 
-BASE, FINE_TUNE = "base encoder", "fine-tune"
+_BASE, FINE_TUNE = "base encoder", "fine-tune"
 ADAPTER, ANSWERED = "adapter", "adapter with answers"
 READS_ANSWERS = {ADAPTER: False, ANSWERED: True}
 """Query adapters in closed form (`metasearch.search.tune.adapt.metric`), and whether each reads answers."""
@@ -53,14 +53,14 @@ class Step:
     def __str__(self) -> str:
         first = [part for part, has in zip(_PARTS, (self.aligned, self.projected), strict=True) if has]
         learner = f"learner {self.learner}" if self.learner in _PARTS else self.learner
-        return (" + ".join([*first, *filter(None, [learner])]) or BASE) + _SHUFFLED * self.shuffled
+        return (" + ".join([*first, *filter(None, [learner])]) or _BASE) + _SHUFFLED * self.shuffled
 
-
-def find_step(name: str) -> Step:
-    """Return the step that results name so; `ConfigError` if none is, such as after a learner was uninstalled."""
-    known = _steps_by_name()
-    require_known("step", name, known)
-    return known[name]
+    @staticmethod
+    def named(name: str) -> "Step":
+        """Return the step that results name so; `ConfigError` if none is, such as after a learner was uninstalled."""
+        known = _steps_by_name()
+        require_known("step", name, known)
+        return known[name]
 
 
 @cache

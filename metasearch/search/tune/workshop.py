@@ -27,8 +27,9 @@ from metasearch.pipelines.neutral import train_projection, vectors_of
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.signals import interrupted
 from metasearch.search.index.local import LocalStore
+from metasearch.search.query.estimate import estimate_plan
 from metasearch.search.query.searcher import Searcher
-from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex, plan_of, rows_of
+from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex, rows_of
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.training import prepare, shuffled
@@ -98,7 +99,7 @@ class Workshop:
         else:
             encoder = self._projected(benchmark, callback) if step.projected else self.vectors
         if self.searched:
-            plan = plan_of(encoder, self.searched.passages)
+            plan = estimate_plan(encoder, self.searched.passages)
             encoder, sharpness = PlannedEncoder(encoder, plan), plan.sharpness
         if step.shuffled and not step.learns:
             test = shuffled(test, benchmark.fold)

@@ -19,7 +19,7 @@ from metasearch.encoders.maps import Projection
 from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import page_of
-from metasearch.search.index.base import SearchError, passage_keys
+from metasearch.search.index.base import Scope, SearchError, passage_keys
 from metasearch.search.index.copies import vectors_mark
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import Learned, SearchPlan
@@ -260,7 +260,7 @@ def test_it_has_all_passages_of_pages_and_their_translations(site, site_copy, as
             inside = [asked.get("languages", [])]
             ((rows, _),) = store.search(query[None], 99, inside, asked.get("expanded", False), asked["where"])
             # What they are ranked by counts for nothing, as that of words in a hybrid search.
-            tables.append(store.score_pages(query, (rows[0], np.zeros(rows.shape[1], np.float32)), **asked))
+            tables.append(store.score_pages(query, (rows[0], np.zeros(rows.shape[1], np.float32)), Scope(**asked)))
             assert pages in (None, len(tables[-1].starts))
             assert groups in (None, len({*tables[-1].groups.tolist()}))
         (exact, expected), (found, scores) = map(pages_in, (site, site_copy), tables)

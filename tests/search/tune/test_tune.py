@@ -25,10 +25,10 @@ from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.tune import training
 from metasearch.search.tune.choice import Choice
+from metasearch.search.tune.indexing import RANKINGS
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.plan import Plan
-from metasearch.search.tune.report import RANKINGS
-from metasearch.search.tune.steps import READS_ANSWERS, Step, find_step, list_steps
+from metasearch.search.tune.steps import READS_ANSWERS, Step, list_steps
 from metasearch.search.tune.table import Table
 from metasearch.search.tune.training import prepare
 
@@ -137,10 +137,10 @@ def test_scores_of_all_folds_are_read_by_question_whatever_their_order():
 def test_every_step_is_found_by_its_name_in_results():
     names = ["", *READS_ANSWERS, *registry.names("learners")]
     steps = [Step(*each) for each in product(names, *[(False, True)] * 3)]
-    assert [find_step(str(step)) for step in steps] == steps
+    assert [Step.named(str(step)) for step in steps] == steps
     assert str(Step("projection", True)) == "projection + learner projection"
     with pytest.raises(ConfigError, match=r"unknown step 'projection \+ mamml'\. Did you mean 'projection \+ maml'"):
-        find_step("projection + mamml")
+        Step.named("projection + mamml")
 
 
 def test_a_ranking_that_another_of_its_step_beats_is_not_kept():

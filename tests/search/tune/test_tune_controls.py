@@ -13,7 +13,7 @@ from metasearch.runs.per_query_results import load
 from metasearch.search.tune import training
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import Labels
-from metasearch.search.tune.steps import Step, find_step
+from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import Table, results_path
 from metasearch.search.tune.training import prepare, shuffled
 from metasearch.search.tune.workshop import Workshop
@@ -180,7 +180,7 @@ def test_a_control_trains_as_its_step_does():
     (_, recipe), (trained, control) = prepare(TUNED, fold, "tiny"), prepare(TUNED.control, fold, "tiny")
     assert recipe == control
     assert trained.split.test == fold.split.test
-    assert find_step(str(TUNED.control)) == TUNED.control
+    assert Step.named(str(TUNED.control)) == TUNED.control
 
 
 class Told:

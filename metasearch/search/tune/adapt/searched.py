@@ -1,6 +1,5 @@
 """The search of an index on labelled queries: stored vectors, its plan, and the scores of held-out folds."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,20 +12,17 @@ from numpy.typing import NDArray
 from metasearch.config.measure import Pool
 from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import Candidate, RetrievalData, grouped
+from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.adapter import MappedEncoder
-from metasearch.encoders.maps import FIRST, LEAST_PAGES, centred, translation_map
 from metasearch.encoders.page_scores import sharpness_for
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
-from metasearch.search.documents.read import is_page
 from metasearch.search.index.base import Rows
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.query.estimate import SAMPLE, SPANS, own_passages, with_queries
 from metasearch.search.query.searcher import QUERY, Searcher
-from metasearch.search.tune.adapt.differences import Differences
+from metasearch.search.tune.adapt.metric import Differences
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.training import shuffled
 
@@ -146,26 +142,3 @@ class PlannedEncoder:
         """Return unit vectors of texts, `(len(texts), D)`."""
         vectors = self.before.encode(texts, role)
         return self.plan.queries(vectors) if role == QUERY else self.plan.documents(vectors)
-
-
-def plan_of(encoder: TextEncoder, passages: Sequence[Candidate]) -> SearchPlan:
-    """Return the plan of an index of some passages by an encoder that has a projection or needs none."""
-    ordered = sorted(passages, key=lambda each: hashlib.sha256(each.text.encode()).digest())
-    texts = {tag: [each.text for each in own[:SAMPLE]] for tag, own in grouped(ordered, _language).items()}
-    vectors = {tag: encoder.encode(own, "candidate") for tag, own in texts.items()}
-    plan = SearchPlan(projection=centred(vectors))
-    pages = [page for page in grouped(passages, lambda each: each.page).values() if is_page(page[0].page)]
-    groups = [own for name, own in grouped(pages, lambda page: page[0].work).items() if name and len(own) > 1]
-    own = [
-        own_passages([encoder.encode([each.text for each in page[:FIRST]], "candidate") for page in group])
-        for group in groups
-    ]
-    used = [[plan.documents(each) for each in group] for group in own if len(group) > 1]
-    if len(used) >= LEAST_PAGES:
-        plan = replace(plan, translations=translation_map(used), translated=len(used))
-    some = {tag: own[:SPANS] for tag, own in vectors.items()}
-    return with_queries(encoder, plan, some, {tag: own[:SPANS] for tag, own in texts.items()})
-
-
-def _language(candidate: Candidate) -> str:
-    return candidate.language
