@@ -19,6 +19,7 @@ import click
 import numpy as np
 
 from benchmarks.common.command import Command
+from benchmarks.common.documents import read
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.pages.pool import Query, read_queries
@@ -38,7 +39,6 @@ from metasearch.runs.markdown import markdown
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
-from metasearch.search.documents.read import read
 from metasearch.search.query.passages import cutting
 from metasearch.search.tune import job, workshop
 from metasearch.search.tune.choice import Choice

@@ -21,7 +21,6 @@ from metasearch.data.formats.text_files import suffix_of, unpacked
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Chunker, Settings
 from metasearch.search.documents.languages import (
-    disagreements,
     find_folder_language,
     find_language,
     path_without_language,
@@ -194,43 +193,6 @@ def _unreadable(path: Path, error: OSError) -> DataError:
     return DataError(f"{path}: cannot be read: {error.strerror or error}")
 
 
-def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Iterator[Passage]:
-    """Yield the passages in files and folders; see `sources` and `passages`.
-
-    A document that is found in a folder and cannot be read is skipped, from its damage on, with a warning.
-
-    Example:
-        >>> from metasearch.search.documents.read import read
-        >>> passages = list(read(["docs"]))
-    """
-    asked = settings or Settings()
-    detected, shared = Counter[tuple[str, str]](), Counter[str]()
-    pages, skipped = Pages(), set[str]()
-    documents = sources(paths, asked.names)
-    for source in documents:
-        try:
-            add_page(pages, source, asked)
-        except DataError as error:
-            _skip(source, error)
-            skipped.add(source.file)
-    pages.decide()
-    for source in documents:
-        notes = Notes()
-        try:
-            yield from passages(source, asked, notes, pages) if source.file not in skipped else ()
-        except DataError as error:
-            _skip(source, error)
-            continue
-        for problem in notes.problems:
-            log.warning("%s", problem)
-        for what, times in notes.counts.items():
-            log.warning("%s: %s: %d", source.file, what, times)
-        detected += notes.detected
-        shared += notes.repeated
-    for line in (*disagreements(detected, asked.detect_always), *describe_repeated(shared)):
-        log.warning("%s", line)
-
-
 def is_page(file: str) -> bool:
     """Return whether a file is one page, by its name."""
     return unpacked(file.lower()).endswith(_page_suffixes())
@@ -255,13 +217,6 @@ def group_of(passage: Passage) -> str:
         return f"group {passage.fields[GROUP]}"
     file, line = page_of(passage)
     return f"{file}:{line}" if line else path_without_language(file)
-
-
-def _skip(source: Source, error: DataError) -> None:
-    """Warn of a document that cannot be read, or raise the error if the user named it."""
-    if source.named:
-        raise error
-    log.warning("document skipped: %s", error)
 
 
 def add_page(pages: Pages, source: Source, settings: Settings) -> None:

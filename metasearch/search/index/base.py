@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.languages import normalise_tag
 from metasearch.data.records import commonest
-from metasearch.errors import ConfigError, EncoderError, nearest
+from metasearch.errors import ConfigError, EncoderError, NonFiniteError, nearest
 from metasearch.search.documents.pages import Blocks
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import group_of, page_of
@@ -331,6 +331,14 @@ def group_keys(names: Sequence[str], languages: Sequence[str], pages: Sequence[o
     sizes, distinct = Counter(names), Counter(name for name, _ in {*zip(names, languages, strict=True)})
     both = zip(names, pages, strict=True)
     return [name if distinct[name] == sizes[name] else (name, page) for name, page in both]
+
+
+def require_queries(vectors: NDArray[np.float32], top_k: int) -> None:
+    """Raise `NonFiniteError` for a vector that is not finite, and `ConfigError` where no row is asked for."""
+    if not np.isfinite(vectors).all():
+        raise NonFiniteError("the vector of a query is not finite")
+    if top_k < 1:
+        raise ConfigError(f"top_k {top_k}: expected 1 or more")
 
 
 def require_languages(asked: Collection[str], known: Mapping[str, int]) -> None:

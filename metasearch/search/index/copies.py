@@ -12,7 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
-from metasearch.search.index.base import Keys, PageScores, Rows, SearchError, Store, Words
+from metasearch.search.documents.passage import Passage
+from metasearch.search.index.base import (
+    Keys,
+    PageScores,
+    Ranking,
+    Rows,
+    SearchError,
+    Store,
+    Words,
+    keys_by_language,
+    require_languages,
+)
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import SITE
 
@@ -48,6 +59,30 @@ class CopyStore(Store, Protocol):
         if not self.state["expanded"]:
             message = f"{self.name} has no expanded vectors; call metasearch index --expand --to {self.name}"
             raise SearchError("expand", "cannot_expand", message)
+
+    def written(self, languages: Sequence[str]) -> list[str]:
+        """Return the tags of some languages as an earlier version may have written them."""
+        ...
+
+    def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Return language and number of places of the rows that are there."""
+        ...
+
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the rows with its text and fields: row → language and number of places."""
+        require_languages(languages, self.languages)
+        written = self.written(languages)
+        numbers = first_bits(keys_by_language(passages, written))
+        there = self.known_rows(np.unique(numbers).tolist())
+        rows = numbers.reshape(len(passages), len(written)).tolist()
+        return [{row: there[row] for row in own if row in there} for own in rows]
+
+
+def stacked(ranked: Sequence[Ranking]) -> Ranking:
+    """Return the rankings of queries as one, `(q, K)`: as many rows as each of them has."""
+    shape = len(ranked), min((len(rows) for rows, _ in ranked), default=0)
+    rows = np.array([own[: shape[1]] for own, _ in ranked], np.int64).reshape(shape)
+    return rows, np.array([own[: shape[1]] for _, own in ranked], np.float32).reshape(shape)
 
 
 def numbers_of_keys(keys: Keys) -> Rows:

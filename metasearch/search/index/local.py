@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 
 from metasearch.config.languages import normalise_tag
-from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
+from metasearch.errors import RunFolderError
 from metasearch.runs.versions import cores
 from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.passage import BELOW, Passage
@@ -38,6 +38,7 @@ from metasearch.search.index.base import (
     keys_by_language,
     require_field,
     require_languages,
+    require_queries,
 )
 from metasearch.search.index.bm25 import Bm25
 from metasearch.search.index.database import ARRAYS, PROJECTED, ROW, Block, Database, read_state
@@ -241,10 +242,7 @@ class LocalStore(Store):
         """
         if vectors.ndim != 2 or vectors.shape[1] != self.kind.dimension:
             raise ValueError(f"expected vectors (q, {self.kind.dimension}), got {vectors.shape}")
-        if not np.isfinite(vectors).all():
-            raise NonFiniteError("the vector of a query is not finite")
-        if top_k < 1:
-            raise ConfigError(f"top_k {top_k}: expected 1 or more")
+        require_queries(vectors, top_k)
         chosen = self.groups(groups)
         if where:
             chosen = np.where(self._meets(where), chosen, -1).astype(np.int16)

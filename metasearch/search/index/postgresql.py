@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 
 from metasearch.config.languages import normalise_tag
-from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
+from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
     ALL,
@@ -30,11 +30,11 @@ from metasearch.search.index.base import (
     Rows,
     Scope,
     Words,
-    keys_by_language,
     require_field,
     require_languages,
+    require_queries,
 )
-from metasearch.search.index.copies import CopyStore, first_bits, page_table
+from metasearch.search.index.copies import CopyStore, page_table, stacked
 from metasearch.search.index.local import PLACES, LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql_copy import (
@@ -126,10 +126,7 @@ class PostgresStore(CopyStore):
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
-        if not np.isfinite(vectors).all():
-            raise NonFiniteError("the vector of a query is not finite")
-        if top_k < 1:
-            raise ConfigError(f"top_k {top_k}: expected 1 or more")
+        require_queries(vectors, top_k)
         if expanded:
             self.expand()
         column, queries = "expanded" if expanded else "dense", [str(vector.tolist()) for vector in vectors]
@@ -140,10 +137,7 @@ class PostgresStore(CopyStore):
             explored = str(min(max(_EXPLORED, 2 * top_k), _EXPLORED_MOST))
             connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", (explored,))
             for inside in asked:
-                ranked = self._nearest(connection, column, queries, top_k, *inside)
-                width = min((len(rows) for rows, _ in ranked), default=0)
-                rows = np.array([own[:width] for own, _ in ranked], np.int64).reshape(len(ranked), width)
-                found.append((rows, np.array([own[:width] for _, own in ranked], np.float32).reshape(rows.shape)))
+                found.append(stacked(self._nearest(connection, column, queries, top_k, *inside)))
         return found
 
     def _nearest(
@@ -223,16 +217,15 @@ class PostgresStore(CopyStore):
         with self._reading() as connection:
             return page_table(connection.execute(sql, asked).fetchall())
 
-    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
-        """Return for each passage the rows with its text and fields: row → language and number of places."""
-        require_languages(languages, self.languages)
-        written = [tag for tag in self.state["written"] if normalise_tag(tag) in languages]
-        numbers = first_bits(keys_by_language(passages, written))
+    def written(self, languages: Sequence[str]) -> list[str]:
+        """Return the tags of some languages as the rows have them."""
+        return [tag for tag in self.state["written"] if normalise_tag(tag) in languages]
+
+    def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Return language and number of places of the rows that are there."""
         with self._reading() as connection:
             sql = f'SELECT id, language, places FROM "{self._table}" WHERE id = ANY(%s) AND {self._visible}'
-            there = {row: (tag, places) for row, tag, places in connection.execute(sql, (numbers.tolist(),))}
-        rows = numbers.reshape(len(passages), len(written)).tolist()
-        return [{row: there[row] for row in own if row in there} for own in rows]
+            return {row: (tag, places) for row, tag, places in connection.execute(sql, (list(numbers),))}
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:

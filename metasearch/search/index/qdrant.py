@@ -21,7 +21,7 @@ from safetensors.numpy import load, save
 
 from metasearch.config.extras import import_extra
 from metasearch.config.languages import normalise_tag
-from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
+from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
     ALL,
@@ -33,18 +33,18 @@ from metasearch.search.index.base import (
     Rows,
     Scope,
     Words,
-    keys_by_language,
     require_field,
     require_languages,
+    require_queries,
 )
 from metasearch.search.index.copies import (
     CopyStore,
     digest,
-    first_bits,
     mean_length,
     numbers_of_keys,
     page_table,
     parts,
+    stacked,
     vectors_mark,
     word_weights,
 )
@@ -213,17 +213,13 @@ class QdrantStore(CopyStore):
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
-        if not np.isfinite(vectors).all():
-            raise NonFiniteError("the vector of a query is not finite")
+        require_queries(vectors, top_k)
         if expanded:
             self.expand()
         using = EXPANDED if expanded else DENSE
         found = []
         for languages in groups:
-            ranked = self._ranked(vectors.tolist(), using, top_k, languages, where)
-            shape = len(ranked), min((len(rows) for rows, _ in ranked), default=0)
-            rows = np.array([each[: shape[1]] for each, _ in ranked], np.int64).reshape(shape)
-            found.append((rows, np.array([each[: shape[1]] for _, each in ranked], np.float32).reshape(shape)))
+            found.append(stacked(self._ranked(vectors.tolist(), using, top_k, languages, where)))
         return found
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
@@ -286,19 +282,17 @@ class QdrantStore(CopyStore):
         ]
         return None if None in found else sorted(set(found))
 
-    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
-        """Return for each passage the points with its text and fields: number → language and number of places."""
-        require_languages(languages, self.languages)
-        written = [each for tag in languages for each in self._spellings[tag]]
-        numbers = first_bits(keys_by_language(passages, written))
-        records: list[Any] = []
-        for ids in parts(np.unique(numbers).tolist()):
-            records += self._collection.call("retrieve", ids=ids, with_payload=["language", "places"])
-        there = {
-            int(each.id): (normalise_tag(each.payload["language"]), int(each.payload["places"])) for each in records
-        }
-        rows = numbers.reshape(len(passages), len(written)).tolist()
-        return [{row: there[row] for row in own if row in there} for own in rows]
+    def written(self, languages: Sequence[str]) -> list[str]:
+        """Return the tags of some languages as the points have them."""
+        return [each for tag in languages for each in self._spellings[tag]]
+
+    def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Return language and number of places of the points that are there."""
+        asked = [
+            self._collection.call("retrieve", ids=ids, with_payload=["language", "places"]) for ids in parts(numbers)
+        ]
+        records = [(int(each.id), each.payload) for part in asked for each in part]
+        return {row: (normalise_tag(known["language"]), int(known["places"])) for row, known in records}
 
     def _ranked(
         self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[Condition]

@@ -1,26 +1,16 @@
-"""Documents of a tuning: labels are joined to their pages, and long labelled documents are cut into passages."""
+"""Labelled documents of a tuning: how they become passages, and long ones that are cut."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from metasearch.config.languages import UNKNOWN
-from metasearch.config.run import TuneConfig
 from metasearch.data.formats.documents import is_address, is_path
 from metasearch.data.records import Candidate, RetrievalData
-from metasearch.encoders.encoder import Encoder
-from metasearch.runs.callbacks import Callback
 from metasearch.search.documents.chunking import Chunker, Settings
 from metasearch.search.documents.passage import Notes, Section
-from metasearch.search.index.local import LocalStore
-from metasearch.search.query.update import update
 from metasearch.search.settings import IndexSettings
-from metasearch.search.tune.labels import Labels
 
 Truncated = Callable[[Sequence[str]], Sequence[bool]]
-
-_SEARCHED = 2000
-"""Passages of pages without a label that a fold searches, about: each trained step encodes them once for each fold."""
 
 
 def index_settings(data: RetrievalData) -> IndexSettings:
@@ -29,15 +19,6 @@ def index_settings(data: RetrievalData) -> IndexSettings:
     quoted = (each.language for each in data.candidates if not (is_path(each.text) or is_address(each.text)))
     languages = {*(question.language for question in data.questions), *quoted} - {UNKNOWN}
     return IndexSettings(detect=tuple(sorted(languages)) if len(languages) > 1 else "all")
-
-
-def join_documents(
-    folder: Path, config: TuneConfig, encoder: Encoder, how: IndexSettings, named: RetrievalData, callback: Callback
-) -> tuple[LocalStore, Labels, tuple[str, ...]]:
-    """Index the documents in a folder, and return the index, the labels on its pages, and what was joined, in words."""
-    update(folder, config.documents, encoder, how, config.encoder.name, callback=callback)
-    store = LocalStore.open(folder)
-    return store, *Labels.on_index(store, named, config.folds, config.same_page, _SEARCHED, config.documents)
 
 
 def cut_long(data: RetrievalData, how: Settings, truncated: Truncated) -> tuple[RetrievalData, str]:

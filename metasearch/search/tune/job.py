@@ -27,9 +27,10 @@ from metasearch.runs.callbacks import Callback, OpenCallback, PrefixedProgress
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.passages import ROLE, cutting
+from metasearch.search.query.update import update
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.compare import Comparison
-from metasearch.search.tune.documents import cut_long, index_settings, join_documents
+from metasearch.search.tune.documents import cut_long, index_settings
 from metasearch.search.tune.indexing import write_index
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.search.tune.report import write_report
@@ -37,6 +38,9 @@ from metasearch.search.tune.steps import list_steps
 from metasearch.search.tune.workshop import Workshop, project_alone
 
 log = logging.getLogger(__name__)
+
+_SEARCHED = 2000
+"""Passages of pages without a label that a fold searches, about: each trained step encodes them once for each fold."""
 
 
 class TuneRun(Run[TuneConfig]):
@@ -152,11 +156,11 @@ class TuneRun(Run[TuneConfig]):
         if not self.labels.whole:
             self._note("The task has pools of its own, which are scored; the documents are only indexed.")
             return
-        self._named = self.labels.data
-        folder = self.files.path / "base"
-        self.store, self.labels, notes = join_documents(
-            folder, self.config, self.encoder, self._index, self._named, callback
-        )
+        config, folder, self._named = self.config, self.files.path / "base", self.labels.data
+        update(folder, config.documents, self.encoder, self._index, config.encoder.name, callback=callback)
+        self.store = LocalStore.open(folder)
+        how = config.folds, config.same_page, _SEARCHED, config.documents
+        self.labels, notes = Labels.on_index(self.store, self._named, *how)
         for note in notes:
             self._note(note)
 

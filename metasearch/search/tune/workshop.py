@@ -29,7 +29,7 @@ from metasearch.runs.signals import interrupted
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.estimate import estimate_plan
 from metasearch.search.query.searcher import Searcher
-from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex, rows_of
+from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.training import prepare, shuffled
@@ -73,8 +73,8 @@ class Workshop:
         if searched:
             texts = [question.text for question in data.questions]
             vectors.add(texts, "question", np.stack([searched.queries[text] for text in texts]))
-            rows = rows_of(searched.store, data.candidates)
-            vectors.add([each.text for each in data.candidates], "candidate", searched.store.stored.take(rows))
+            stored = searched.store.stored.take(searched.rows)
+            vectors.add([each.text for each in data.candidates], "candidate", stored)
             some = [each.text for each in data.candidates[:_TIMED]]
         else:
             encoder.encode([data.questions[0].text], "question")  # the first call makes what later ones use

@@ -9,6 +9,7 @@ from typing import get_args
 
 import pytest
 
+from benchmarks.common.documents import read as read_passages
 from helpers.documents import DOCUMENTS
 from helpers.packages import install
 from metasearch.config import registry
@@ -98,7 +99,7 @@ def test_a_package_offers_a_format_and_two_formats_of_one_suffix_are_refused(tmp
     assert is_path("film.srt")
     assert formats()[".srt"] == ("srt", "page")
     (tmp_path / "film.en.srt").write_bytes(SAMPLES["subtitles"])
-    assert [each.text for each in read.read([tmp_path / "film.en.srt"])] == [f"{FIRST}\n{SECOND}"]
+    assert [each.text for each in read_passages([tmp_path / "film.en.srt"])] == [f"{FIRST}\n{SECOND}"]
     monkeypatch.setattr(documents.registry, "constants", lambda _, name: {"srt": (".txt",), "text": (".txt",)})
     formats.cache_clear()
     with pytest.raises(ConfigError, match=r"formats 'srt' and 'text' both read \.txt; uninstall one"):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.common.documents import read
 from helpers.commands import metasearch
 from helpers.indexes import Made, expected, found_by, made, queries, write_index
 from helpers.passages import passages_of
@@ -18,7 +19,6 @@ from helpers.serving import running
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Notes
-from metasearch.search.documents.read import read
 from metasearch.search.documents.readers.rows import ROUNDED, _further_fields
 from metasearch.search.index.base import Scope, passage_keys
 from metasearch.search.index.local import LocalStore

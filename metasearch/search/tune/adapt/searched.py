@@ -29,12 +29,6 @@ from metasearch.search.tune.training import shuffled
 Vectors = NDArray[np.float32]
 
 
-def rows_of(store: LocalStore, candidates: Sequence[Candidate]) -> Rows:
-    """Return the rows of passages of an index, as candidates are named for their places."""
-    places = [int(each.id.removeprefix("passage ")) for each in candidates]
-    return store.place_rows[places]
-
-
 @dataclass(frozen=True)
 class SearchedIndex:
     """An index whose search is scored on labels.
@@ -66,22 +60,21 @@ class SearchedIndex:
         if self.plan.projection is None:
             return self
         queries = np.stack([*self.queries.values()])
-        documents = self.store.stored.take(rows_of(self.store, self.passages))
+        documents = self.store.stored.take(self.rows)
         sharpness = None if self.plan.sharpness is None else sharpness_for(queries @ documents.T)
         return replace(self, plan=SearchPlan(sharpness=sharpness, ranking=self.plan.ranking))
 
-    @property
-    def encoder(self) -> TextEncoder:
-        """Gives the vectors of the search."""
-        return self._vectors
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows of its passages, which are named for their places."""
+        return self.store.place_rows[[int(each.id.removeprefix("passage ")) for each in self.passages]]
 
     @cached_property
-    def _vectors(self) -> "_SearchedVectors":
-        own = rows_of(self.store, self.passages).tolist()
-        rows = {each.text: row for each, row in zip(self.passages, own, strict=True)}
-        known = {text: vector for text, vector in self.queries.items()}
-        through = self.plan.queries(np.stack([*known.values()]))
-        return _SearchedVectors(self, rows, dict(zip(known, through, strict=True)))
+    def encoder(self) -> TextEncoder:
+        """Gives the vectors of the search."""
+        rows = {each.text: row for each, row in zip(self.passages, self.rows.tolist(), strict=True)}
+        through = self.plan.queries(np.stack([*self.queries.values()]))
+        return _SearchedVectors(self, rows, dict(zip(self.queries, through, strict=True)))
 
     def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
         """Return the searched vectors of passages by row."""
