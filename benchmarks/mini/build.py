@@ -139,7 +139,7 @@ def _first_lines(folder: Path, output: Path, count: int) -> None:
 @click.option("--targets", type=click.Path(), help="The teacher's vectors, for several builds; by default in this one.")
 @click.option("--steps", type=click.IntRange(min=1), help="Of each stage, at most.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto", show_default=True)
-@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True)
+@click.option("--precision", type=click.Choice(["float32", "bfloat16"]), default="float32", show_default=True)
 @click.option("--smoke", is_flag=True, help="A few steps on a few lines, to see that everything works.")
 def main(data: Path, output: Path, smoke: bool, **options: object) -> None:
     """Rebuild metasearch-mini."""

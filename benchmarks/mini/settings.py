@@ -39,7 +39,7 @@ class Settings:
     targets: str | None = None
     steps: int | None = None
     device: str = "auto"
-    precision: str = "fp32"
+    precision: str = "float32"
     compare: bool = True
     tasks: tuple[str, ...] = TASKS
 

@@ -19,6 +19,7 @@ import click
 import numpy as np
 
 from benchmarks.common.command import Command
+from benchmarks.common.documents import read
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.pages.pool import Query, read_queries
@@ -38,7 +39,6 @@ from metasearch.runs.markdown import markdown
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
-from metasearch.search.documents.read import read
 from metasearch.search.query.passages import cutting
 from metasearch.search.tune import job, workshop
 from metasearch.search.tune.choice import Choice
@@ -76,7 +76,7 @@ class Claim(TuneRun):
         test = replace(found.data, candidates=(*found.data.candidates, *found.unlabelled))
         fresh = replace(whole, split=replace(whole.split, test=test))
         pools = {step: [pool for each, pool in lines if each == step] for step, _ in lines}
-        scores = {step: self.workshop.score(step, fresh, own, callback) for step, own in pools.items()}
+        scores = {step: self.comparison.workshop.score(step, fresh, own, callback) for step, own in pools.items()}
         return Table.of({(step, 0): join(each) for step, each in scores.items()}, self.table.measure)
 
 
@@ -129,7 +129,7 @@ def share(untrained: bool) -> None:
             known[id(encoder)] = CachedEncoder(encoder)
         return bases[config.name]
 
-    vars(job).update(read=read_once, load_encoder=load_base)
+    vars(job).update(load_encoder=load_base)
     vars(workshop).update(CachedEncoder=lambda encoder: known.get(id(encoder)) or CachedEncoder(encoder))
     if untrained:
         vars(job).update(

@@ -2,7 +2,7 @@
 
     python -m benchmarks.paper.ablations --data ~/data -o runs/ablations
     python -m benchmarks.paper.ablations --data ~/data -o runs/ablations --table
-    python -m benchmarks.paper.ablations --data ~/data --teacher e5 --precision bf16 --embedding-steps 500
+    python -m benchmarks.paper.ablations --data ~/data --teacher e5 --precision bfloat16 --embedding-steps 500
       --max-steps 500 -o runs/ablations-e5
     python -m benchmarks.paper.ablations --data ~/data --teacher mini --embedding-steps 80 --max-steps 40 --rounds 0
       -o runs/ablations-mini
@@ -50,7 +50,7 @@ SAME_SHAPE = {"three-stages": "full", "without-mcl": "full", "single-stage": "fu
 @click.option("--vocabulary", type=click.Path(exists=True, path_type=Path), help="Assistant before stage 1.")
 @click.option("--only", multiple=True, type=click.Choice(list(ARMS)), help="Arms, with those they need; repeatable.")
 @click.option(
-    "--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True, help="Of training."
+    "--precision", type=click.Choice(["float32", "bfloat16"]), default="float32", show_default=True, help="Of training."
 )
 @click.option("--max-steps", type=click.IntRange(min=1), default=60, show_default=True, help="Of stages 3 and 4.")
 @click.option(
@@ -143,7 +143,7 @@ def train(name: str, steps: Steps, precision: str, places: Places) -> None:
     """Train an arm, or go on with it; nothing where its encoder is made by another arm."""
     folder, flags = places.folder(name), flags_of(name, steps, places)
     if flags and not (folder / "report.md").exists():
-        flags += ["--precision", precision] if precision != "fp32" else []
+        flags += ["--precision", precision] if precision != "float32" else []
         same_flags(folder.with_suffix(".flags"), flags, folder)
         begun = (folder / "config.yaml").exists()
         metasearch(*(["resume", folder] if begun else ["distill", *flags, "-o", folder]))

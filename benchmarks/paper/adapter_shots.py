@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 import metasearch as ms
+from benchmarks.common.documents import read
 from benchmarks.common.rows import RESULTS, Row
 from benchmarks.pages.adapt import precisions
 from benchmarks.pages.pool import read_queries
@@ -44,7 +45,6 @@ from metasearch.pipelines.factory import make_gradients
 from metasearch.pipelines.frozen import encode_once
 from metasearch.runs.callbacks import SILENT
 from metasearch.search.documents.chunking import Settings
-from metasearch.search.documents.read import read
 from metasearch.search.tune.adapt.metric import metric_adapter
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Trainer

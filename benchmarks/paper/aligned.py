@@ -52,7 +52,11 @@ SHARE = 1.0
 @click.option("--seed", default=0, show_default=True, help="Of the batches.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
 @click.option(
-    "--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True, help="Of the stage."
+    "--precision",
+    type=click.Choice(["float32", "bfloat16"]),
+    default="float32",
+    show_default=True,
+    help="Of the stage.",
 )
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of all that is made.")
 def main(

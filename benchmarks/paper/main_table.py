@@ -4,7 +4,7 @@
     python -m benchmarks.paper.main_table --task lareqa --data ~/data --encoder mini --arms all --jobs 2 -o studies/mini
     python -m benchmarks.paper.main_table --task stsb --data ~/data --encoder minilm --folds 3 -o studies/small
     python -m benchmarks.paper.main_table --task stsb --data ~/data --encoder e5 --neutral --seeds 0 -o studies/e5
-      -- --trim-vocab task --precision bf16
+      -- --trim-vocab task --precision bfloat16
 
 `metasearch crossval` runs each learner on every fold, in its mode of Table 1, with `--arms all` in others too, with
 `--arms modes` in every mode of Table 7. The same command continues a study. Each arm adds a row to

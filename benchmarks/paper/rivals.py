@@ -93,7 +93,7 @@ RIVALS = {
 @click.option("--rivals", default=",".join(RIVALS), show_default=True, help="Which.")
 @click.option("--folds", default="0,1,2,3,4", show_default=True, help="Which folds.")
 @click.option("--seed", default=0, show_default=True, help="Draws episodes.")
-@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="bf16", show_default=True)
+@click.option("--precision", type=click.Choice(["float32", "bfloat16"]), default="bfloat16", show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes at a time.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of the studies.")
 def main(data: str, rivals: str, folds: str, seed: int, precision: str, jobs: int, output: Path) -> None:

@@ -196,7 +196,7 @@ def prepared(
     around = points(mode, encoder, learner, axes, [*pace, *base], crossed)
     benchmark = ms.load_benchmark(task, mode, fold=fold, data=folder)
     for point in around:
-        check_fit(point.recipe, benchmark, "fp32")
+        check_fit(point.recipe, benchmark, "float32")
     weights = ms.load_encoder(encoder, declared.max_length, device="cpu", seed=seed).fingerprint
     return around, Setting(task, mode, encoder, weights, benchmark.data.fingerprint, fold, seed, max_steps), folder
 

@@ -54,7 +54,7 @@ TEXTS = 150
 @click.option("--data", required=True, help="Folder of the task's files or a parent of it.")
 @click.option("--folds", default="0,1,2,3,4", show_default=True, help="Which folds.")
 @click.option("--seeds", default="0", show_default=True, help="Which seeds.")
-@click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="bf16", show_default=True)
+@click.option("--precision", type=click.Choice(["float32", "bfloat16"]), default="bfloat16", show_default=True)
 @click.option(
     "--set", "assignments", multiple=True, default=SETS, show_default=True, metavar="[LEARNER:]KEY=VALUE",
     help="Of recipes; repeatable.",

@@ -13,8 +13,9 @@ from click.shell_completion import CompletionItem
 from pydantic.fields import FieldInfo
 
 from metasearch.config import library, registry, yaml
-from metasearch.config.base import Count, Flag, Settings
+from metasearch.config.base import Flag, Settings
 from metasearch.config.extras import TRACKERS
+from metasearch.config.precision import ALIASES
 from metasearch.config.roles import ROLE_NAMES
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, EncodingPrecision, Folders
 from metasearch.config.study import SETTINGS
@@ -29,6 +30,8 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # not generic in older ve
     """A choice among names whose error suggests the nearest one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if ALIASES.get(value) in self.choices:
+            value = ALIASES[value]
         if value not in self.choices:
             self.fail(f"unknown choice '{value}'.{nearest(str(value), self.choices)}", param, ctx)
         return super().convert(value, param, ctx)
@@ -47,27 +50,44 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # as above
             self.fail(f"'{value}': {error}", param, ctx)
 
 
-def _parse_numbers(value: str) -> tuple[int, ...]:
-    words = value.split(",")
-    if not all(word.strip().isdecimal() for word in words):
-        raise ValueError("expected a number, or numbers such as 1,4,7")
-    return tuple(map(int, words))
+class ListOption(click.Option):
+    """A repeatable option whose values may be lists with commas; it gives the distinct ones."""
+
+    def __init__(self, *args: Any, **keys: Any) -> None:
+        super().__init__(*args, **{**keys, "multiple": True})
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        words = [word.strip() for each in value or () for word in str(each).split(",")]
+        if not all(words):  # such as an unset variable
+            raise ConfigError(f"{self.opts[0]} {','.join(value)}: expected names separated by commas")
+        return super().type_cast_value(ctx, tuple(dict.fromkeys(words)))
 
 
 def _parse_layers(value: str) -> int | tuple[int, ...]:
-    numbers = _parse_numbers(value)
-    return numbers if len(numbers) > 1 else numbers[0]
+    words = value.split(",")
+    if not all(word.strip().isdecimal() for word in words):
+        raise ValueError("expected a number, or numbers such as 1,4,7")
+    return tuple(map(int, words)) if len(words) > 1 else int(value)
 
 
 class Command(click.Command):
-    """A command with `--debug`, and errors with the nearest choice."""
+    """A command with `--debug`, and errors with the nearest choice; `sections` are headings of its options by name."""
 
-    def __init__(self, *args: Any, **keys: Any) -> None:
+    def __init__(self, *args: Any, sections: Mapping[str, str] | None = None, **keys: Any) -> None:
         super().__init__(*args, **keys)
+        self.sections = sections or {}
         for parameter in self.params:
             if type(parameter.type) is click.Choice:
                 parameter.type = Choice(parameter.type.choices)
         self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        shown = (each for each in self.get_params(ctx) if isinstance(each, click.Option))
+        rows = {each.name: row for each in shown if (row := each.get_help_record(ctx))}
+        sections = {heading: [rows.pop(name) for name in names.split()] for heading, names in self.sections.items()}
+        for heading, own in {**sections, "Options": [*rows.values()]}.items():
+            with formatter.section(heading):
+                formatter.write_dl(own, col_max=28)
 
 
 command = partial(click.command, cls=Command)
@@ -211,10 +231,12 @@ _TYPES: dict[Any, dict[str, Any]] = {
 
 
 def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
-    if flag.comma and get_args(annotation)[0] == Count:
-        return {"type": Parsed(flag.metavar or "LIST", _parse_numbers)}
     if flag.comma:
-        return {"default": None, "callback": lambda _, param, written: tuple(listed(param.opts[0][2:], written))}
+        item, *_ = get_args(annotation)
+        kind, *further = get_args(item) if get_origin(item) is Annotated else (item,)
+        if get_origin(kind) is Literal:
+            return {"cls": ListOption, "type": Choice(get_args(kind))}
+        return {"cls": ListOption, **({"type": _range(int, further[0].metadata)} if kind is int else {})}
     if NoneType in get_args(annotation):
         annotation, *others = (each for each in get_args(annotation) if each is not NoneType)
         if others:  # `int | tuple[int, ...]`
@@ -229,8 +251,7 @@ def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
     if annotation in (int, float):
         return {"type": _range(annotation, metadata)}
     if get_origin(annotation) is tuple:
-        (item, _) = get_args(annotation)
-        return {"multiple": True, **({"type": Choice(get_args(item))} if get_origin(item) is Literal else {})}
+        return {"multiple": True}
     return {"multiple": True, "callback": _parse_prompts}
 
 
@@ -241,14 +262,6 @@ def _range(kind: type, metadata: list[Any]) -> click.ParamType:  # type: ignore[
     if kind is int:
         return click.IntRange(bounds.get("ge"), bounds.get("le"))
     return click.FloatRange(bounds.get("gt", bounds.get("ge")), bounds.get("le"), min_open="gt" in bounds)
-
-
-def listed(flag: str, written: str | None) -> list[str]:
-    """Return the distinct names of a list with commas; `ConfigError` for an empty name, such as an unset variable."""
-    found = [name.strip() for name in written.split(",")] if written is not None else []
-    if not all(found):
-        raise ConfigError(f"--{flag} {written}: expected names separated by commas")
-    return list(dict.fromkeys(found))
 
 
 def _parse_prompts(ctx: click.Context, param: click.Parameter, written: Sequence[str]) -> dict[str, str]:
@@ -297,16 +310,16 @@ def output(help: str, **more: Any) -> Callable[[F], F]:
     return click.option("-o", "--output", type=click.Path(path_type=Path), help=help, **more)
 
 
-def _parse_columns(value: str) -> dict[str, str]:
-    pairs = [each.partition("=") for each in value.split(",")]
-    if not all(name.strip() and column.strip() for name, _, column in pairs):
+def _parse_column(value: str) -> tuple[str, str]:
+    name, _, column = (each.strip() for each in value.partition("="))
+    if not (name and column):
         raise ValueError("expected NAME=COLUMN,... such as query=question,document=answer")
-    return {name.strip(): column.strip() for name, _, column in pairs}
+    return name, column
 
 
 columns = click.option(
-    "--columns", type=Parsed("columns", _parse_columns), default={}, metavar="NAME=COLUMN,...",
-    help="Columns with other names, such as query=question,document=answer.",
+    "--columns", cls=ListOption, type=Parsed("columns", _parse_column), callback=lambda _, param, pairs: dict(pairs),
+    metavar="NAME=COLUMN,...", help="Columns with other names, such as query=question,document=answer.",
 )  # fmt: skip
 
 
@@ -345,8 +358,8 @@ launcher = launcher_of("Launcher of the runs: this machine, Slurm or a Ray clust
 """Where the cells of a study run."""
 
 track = click.option(
-    "--track", "trackers", type=Choice(TRACKERS), multiple=True,
-    help="Send loss and dev scores to an experiment tracker; repeatable.",
+    "--track", "trackers", cls=ListOption, type=Choice(TRACKERS),
+    help="Send loss and dev scores to experiment trackers.",
 )  # fmt: skip
 assignments = click.option(
     "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Override a recipe value; repeatable."

@@ -8,32 +8,34 @@ from typing import Any
 import click
 
 from metasearch.cli import _options, _settings
-from metasearch.cli._options import listed
 from metasearch.config.study import LauncherConfig, StudyConfig, place_of
 from metasearch.errors import CellsFailed, ConfigError, nearest
 
 log = logging.getLogger(__name__)
 
-LEARNERS = "zero-shot,fine-tune,maml,maml-align"
+LEARNERS = ("zero-shot", "fine-tune", "maml", "maml-align")
 
 
 @_options.command("crossval")
 @_options.settings(StudyConfig, first=("task", "name"), task="demo")
 @click.option(
-    "--learner", metavar="NAMES", shell_complete=_options.complete("learners"),
-    help=f"Learners, each alone or as NAME:MODE; by default all of {LEARNERS} that fit a mode; also neutral.",
+    "--learner", cls=_options.ListOption, metavar="NAMES", shell_complete=_options.complete("learners"),
+    help=f"Learners, each alone or as NAME:MODE; by default all of {','.join(LEARNERS)} that fit a mode; also neutral.",
 )  # fmt: skip
 @click.option(
-    "--recipe", metavar="NAMES", shell_complete=_options.complete("recipe"),
+    "--recipe", cls=_options.ListOption, metavar="NAMES", shell_complete=_options.complete("recipe"),
     help="Further arms by recipe, each alone or as NAME:MODE.",
 )  # fmt: skip
 @click.option(
-    "--mode", "--modes", metavar="NAMES", shell_complete=_options.complete("mode"),
+    "--mode", "--modes", cls=_options.ListOption, metavar="NAMES", shell_complete=_options.complete("mode"),
     help="Transfer modes of learners without one of their own; each runs in all that it fits.",
 )  # fmt: skip
 @click.option("--folds", metavar="N|LIST", help="Number of folds, or a list such as 0,2; by default all.")
 @click.option(
-    "--seeds", metavar="LIST", help="Seeds; by default 0,1,2 where something is trained. 0 alone is a quick trial."
+    "--seeds",
+    cls=_options.ListOption,
+    metavar="LIST",
+    help="Seeds; by default 0,1,2 where something is trained. 0 alone is a quick trial.",
 )
 @_options.jobs()
 @click.option(
@@ -106,8 +108,8 @@ def run(
 
 
 def configure(
-    folder: Path, learner: str | None, recipe: str | None, folds: str | None, seeds: str | None,
-    assignments: Sequence[str], mode: str | None, **flags: Any,
+    folder: Path, learner: Sequence[str], recipe: Sequence[str], folds: str | None, seeds: Sequence[str],
+    assignments: Sequence[str], mode: Sequence[str], **flags: Any,
 ) -> StudyConfig:  # fmt: skip
     """Return the settings of a study, with all names checked."""
     from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
@@ -119,14 +121,13 @@ def configure(
     whole = library.fold(DataConfig(task=flags["task"]))
     task = whole.task
     # Named recipes stand alone: the default learners are not trained beside them.
-    default = ZERO_SHOT if task.evaluation_only or recipe else LEARNERS
-    learners, recipes = listed("learner", default if learner is None else learner), listed("recipe", recipe)
-    changes = _changes(assignments, [*learners, *recipes])
+    learners = learner or ((ZERO_SHOT,) if task.evaluation_only or recipe else LEARNERS)
+    changes = _changes(assignments, [*learners, *recipe])
     flags["encoder"] = flags["encoder"] or task.encoder
-    trained = bool(recipes or {*learners} - {ZERO_SHOT, NEUTRAL})
-    runs = {"folds": parse_folds(folds, task), "seeds": parse_seeds(seeds, folder, trains=trained)}
+    trained = bool(recipe or {*learners} - {ZERO_SHOT, NEUTRAL})
+    runs = {"folds": parse_folds(folds, task), "seeds": parse_seeds(",".join(seeds) or None, folder, trains=trained)}
     config = _settings.configure(StudyConfig, flags, whole, threads=flags["threads"], **runs)
-    arms = build_arms(learners, recipes, listed("mode", mode), changes, config, library, learner is not None)
+    arms = build_arms(learners, recipe, mode, changes, config, library, bool(learner))
     for key in ("max_steps", "keep_models"):
         if getattr(config, key) and not (arms or StudyFolder(folder).reached):
             log.warning("--%s has no effect: nothing is trained", key.replace("_", "-"))

@@ -25,7 +25,7 @@ def command(kind: str | None, include: Sequence[str]) -> None:
     """List all names, or the names of one KIND.
 
     KIND is tasks, modes, recipes, distillations, learners, losses, metrics, readers, translators, encoders (the
-    built-in ones) or sections (of reports).
+    built-in ones), sections (of reports), documents (formats of them) or stores.
 
     \b
     Example:

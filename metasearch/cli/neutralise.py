@@ -21,8 +21,8 @@ from metasearch.errors import ConfigError
 @_options.task("Task whose training split of the fold is read instead of --texts, without its labels.")
 @_options.settings(ProjectionSettings, first=("languages",))
 @click.option(
-    "--evaluate", "tasks", multiple=True, metavar="TASK", shell_complete=_options.complete("task"),
-    help="Score on the test part before and after; repeatable. By default: --task.",
+    "--evaluate", "tasks", cls=_options.ListOption, metavar="TASKS", shell_complete=_options.complete("task"),
+    help="Score on the test part before and after; by default: --task.",
 )  # fmt: skip
 @_options.options_group(_options.one_fold, _options.device, _options.trust)
 @_options.options_group(_options.output("Folder of the encoder; new or empty.", required=True))

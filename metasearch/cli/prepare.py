@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @_options.settings(CorpusSettings, without=STAGE_SETTINGS)
 @click.option("--dedup-global", "across", is_flag=True, help="Drop duplicates across files, too.")
 @click.option(
-    "--detect", metavar="all|TAGS",
+    "--detect", cls=_options.ListOption, metavar="all|TAGS",
     help="Drop pairs with a side in another language, detected among these, such as de,en,fr.",
 )  # fmt: skip
 @click.option(
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     help="Processes; each cleans a file at a time.",
 )  # fmt: skip
 @_options.options_group(_options.data, _options.include, _options.as_json("the counts"))
-def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json: bool, **asked: Any) -> None:
+def command(corpus: tuple[Path, ...], output: Path, detect: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     """Clean translations in CORPUS (files and folders) and write PREPARED, for `distill --corpus`.
 
     CORPUS has files such as en-de.tsv, en-de.parquet and Moses pairs such as WikiMatrix.de-en.de, also compressed with
@@ -51,7 +51,7 @@ def command(corpus: tuple[Path, ...], output: Path, detect: str | None, as_json:
 
     settings = _options.tree(CorpusSettings, asked)
     tests = _test_sets(asked["exclude"], asked["include"], asked["data"])
-    how = {"detect": _options.listed("detect", detect), "across": asked["across"], "processes": asked["processes"]}
+    how = {"detect": detect, "across": asked["across"], "processes": asked["processes"]}
     with ProgressBar("prepare") as bar:
         done = prepare_corpus(corpus, output, settings, exclude=tests, progress=bar.on_count, **how)
     totals = {name: done[name] for name in ("lines read", "pairs kept", "lines dropped", "bytes")}

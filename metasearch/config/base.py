@@ -55,7 +55,7 @@ class Flag:
         name: its flag; empty for `--` and the name of the field.
         complete: kind of names that a shell completes: `paths`, `folders`, `encoders`, or a kind of declaration such as
             `task`. Runs hold paths, folders and local encoders as absolute paths.
-        comma: whether several values are one word with commas, rather than a repeated flag.
+        comma: whether a repeated flag also takes lists with commas: not where a value may have a comma, as a path may.
     """
 
     name: str = ""

@@ -4,9 +4,8 @@ from typing import Annotated, Literal, get_args
 
 from metasearch.config.base import Flag, Name, Positive, Seed, Settings
 from metasearch.config.distillation import Distillation, RoleName, Stage
+from metasearch.config.precision import TargetType
 from metasearch.config.run import ComputeConfig, FoldConfig, Folders
-
-TargetType = Literal["fp32", "fp16"]
 
 
 class RolesConfig(Settings):
@@ -56,12 +55,12 @@ class DistillConfig(Settings):
     texts: TextsConfig = TextsConfig()
     data: Folders = Folders()
     compute: ComputeConfig = ComputeConfig()
-    evaluate: Annotated[tuple[FoldConfig, ...], Flag(metavar="TASK", complete="task")] = ()
-    """Score on a task before the first and after each stage; repeatable."""
+    evaluate: Annotated[tuple[FoldConfig, ...], Flag(metavar="TASKS", complete="task", comma=True)] = ()
+    """Score on tasks before the first and after each stage."""
     targets: Annotated[str | None, Flag(name="--teacher-cache", metavar="DIR", complete="folders")] = None
     """Folder for the embeddings of frozen encoders; by default in the run."""
-    target_type: Annotated[TargetType, Flag(name="--teacher-cache-dtype")] = "fp32"
-    """Number format of these embeddings; fp16 takes half of the space."""
+    target_type: Annotated[TargetType, Flag(name="--teacher-cache-dtype")] = "float32"
+    """Number format of these embeddings; float16 takes half of the space."""
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
     """Random seed for batches, dropout and the student."""
     max_steps: Positive | None = None

@@ -47,7 +47,7 @@ class CorpusSettings(Settings):
     """Languages of the translations, such as de,fr; by default all."""
     only: Annotated[tuple[str, ...], Flag(name="--corpora", metavar="NAMES", comma=True)] = ()
     """Corpora to read, such as TED2020; by default all."""
-    columns: Annotated[tuple[Positive, ...], Flag(metavar="N,N", comma=True)] = ()
+    columns: Annotated[tuple[Positive, ...], Flag(name="--text-columns", metavar="N,N", comma=True)] = ()
     """Columns of TSV files that hold the two texts, such as 2,3; by default found."""
     max_lines: Count = 0
     """Pairs to read from each file; 0 reads all."""

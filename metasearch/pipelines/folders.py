@@ -73,7 +73,7 @@ OTHERS = (
         "an index",
         recognise="metasearch.search.index.database:exists",
         check="metasearch.search.index.check:check_index",
-        named="metasearch.search.index_encoder:is_index",
+        named="metasearch.search.index.stores:is_index",
         encoder="metasearch.search.index_encoder:load_index_encoder",
     ),
     FolderKind("an export to ONNX", ("metasearch.json",), check=f"{_DOCTOR}:check_export"),

@@ -102,7 +102,7 @@ class TrainRun(Run[RunConfig]):
             what = "model (before its projection is fitted)" if unfitted else "model"
             self.stop(f"stopped after outer step {outcome.steps}; {what} and checkpoint are saved")
         # The last dev score has the vectors of the best weights if these are the last ones, and in float32.
-        latest = outcome.best_step == outcome.steps and self.config.compute.precision == "fp32"
+        latest = outcome.best_step == outcome.steps and self.config.compute.precision == "float32"
         trained = (dev.vectors if latest else None) or CachedEncoder(encoder)
         self._score_trained(outcome, trained, callback)
         rows = files.results()

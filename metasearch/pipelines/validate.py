@@ -62,7 +62,7 @@ def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split]) -> I
     for mode in modes:
         recipe = library.choose_recipe(mode, declared.encoder, None, None, changes)
         placed = replace(benchmark, arrangements=mode.arrangements(declared))
-        check_fit(recipe, placed, "fp32")
+        check_fit(recipe, placed, "float32")
         # Folds differ by an article or row, which may be the one that is missing.
         for fold, parts in enumerate(splits):
             check_sizes(replace(placed, split=parts, fold=fold), recipe)

@@ -8,25 +8,18 @@ import numpy as np
 import torch
 
 from metasearch.compress.standard import plain
-from metasearch.config import registry, yaml
+from metasearch.config import yaml
 from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import MatrixAdapter, PlanAdapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import append
 from metasearch.search.index.base import canonical
-from metasearch.search.index.database import INNER, exists
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.index.stores import is_address, open_store
+from metasearch.search.index.stores import open_store
 from metasearch.search.settings import IndexSettings
 
 log = logging.getLogger(__name__)
-
-
-def is_index(name: str) -> bool:
-    """Return whether a name is an index, a tuning with one, or the address of a copy, and no encoder."""
-    folder = Path(name)
-    return name not in registry.names("encoders") and (is_address(name) or exists(folder) or exists(folder / INNER))
 
 
 def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tuple[Encoder, str]:

@@ -18,7 +18,7 @@ from metasearch.search.index.adapters import IN_USE, AdapterFacts, adapters_in, 
 from metasearch.search.index.base import Kind, canonical
 from metasearch.search.index.database import exists, read_state
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.places import SITE, find_encoder, root_facts, site_facts
+from metasearch.search.index.places import SITE, find_encoder, place_facts
 from metasearch.search.index.stores import database, open_store
 from metasearch.search.index.vectors_file import require_writable, write_vectors
 from metasearch.search.index.writer import writing
@@ -87,8 +87,7 @@ def index_documents(
     target = database(to) if to is not None else None
     state = read_state(folder) if exists(folder) else {}
     ranked = _ranking(state, ranking)
-    if site is not None:
-        site_facts(site)
+    place_facts(folder, site=site)  # raises an error for a wrong one
     if target and to:
         target.check(to, bool(ranked.get("expand")))
     if vectors:
@@ -143,9 +142,7 @@ def change_index(
         raise RunFolderError(f"{folder}: the index is incomplete; run metasearch index with its documents again")
     with writing(folder, Kind(**state["kind"])) as store:
         facts: dict[str, Any] = {"ranking": _ranking(store.state, ranking)}
-        facts |= {} if site is None else site_facts(site)
-        if root is not None:
-            facts |= root_facts(known_root(store, root), folder)
+        facts |= place_facts(folder, None if root is None else known_root(store, root), site)
         store.change(facts)
         ranked = RankingSettings(**facts["ranking"]).options
         places = {"root": str(store.root or "none"), "site": store.site or "none"}
@@ -212,7 +209,7 @@ def open_searcher(
         RunFolderError: the folder is no finished index, or is damaged; or the server cannot be reached.
         EncoderError: the encoder or the cross-encoder cannot be loaded, or the encoder is another one.
     """
-    site = None if site is None else site_facts(site)[SITE]
+    site = place_facts(Path(), site=site).get(SITE)
     store = open_store(index)
     settings = yaml.check(canonical(store.kind.settings), IndexSettings, f"settings of {store.name}")
     try:

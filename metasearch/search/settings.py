@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from metasearch.config.base import Count, Flag, Length, Positive, Settings
 from metasearch.config.languages import Language, normalise_tag, parse_tag
-from metasearch.config.precision import EncodingPrecision
+from metasearch.config.precision import EncodingSetting
 from metasearch.config.roles import PublicRole
 
 # Conditions on the fields of a passage: NAME=VALUE, NAME!=VALUE, or NAME and a number after <, <=, > or >=, such as
@@ -89,10 +89,6 @@ def _equality(name: Any, value: Any) -> str:
     return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
 
 
-PASSAGE_LENGTH = 128
-"""Tokens of a passage by default, if the encoder reads so many."""
-
-
 ALWAYS = "always"
 """Word in `IndexSettings.detect`, before the languages: detection overrides the language that a document states."""
 
@@ -116,45 +112,43 @@ class IndexSettings(Settings):
     """
 
     length: Annotated[Length | None, Flag(name="--chunk-tokens", metavar="TOKENS")] = None
-    """Tokens of the longest passage, with prompt and special tokens; by default 128, or fewer if the encoder reads
-    fewer."""
+    """Longest passage; by default 128 tokens, or fewer if the encoder reads fewer."""
     overlap: Annotated[Count, Flag(name="--chunk-overlap", metavar="TOKENS")] = 0
-    """Tokens that a passage may share with the one before; by default 0."""
+    """Tokens that passages may share; by default 0."""
     language: Annotated[Language | None, Flag(metavar="TAG")] = None
-    """Language of documents without a language tag, such as de."""
+    """Language of documents without a tag, such as de."""
     detect: Annotated[
         tuple[Literal["always"] | Language, ...] | Literal["all"] | None,
         BeforeValidator(_languages),
         Flag(metavar="all|TAGS", comma=True),
     ] = None
-    """Detect the language of other texts, among such as de,en,fr; always,de,en overrides tags of these languages."""
+    """Detect languages of texts without a tag, such as de,en; always,de,en overrides tags, too."""
     names: Annotated[bool, Flag(name="--language-from-filename")] = True
-    """Read the language from names such as faq.de.md and de/faq.md; on by default."""
+    """Read tags from names such as faq.de.md; on by default."""
     titles: bool = True
-    """Put a document's title before each of its passages; on by default."""
+    """Put titles before passages; on by default."""
     column: Annotated[str, Flag(metavar="NAME")] = "text"
-    """Column with the text in files of rows; by default text."""
+    """Column with the text of rows; by default text."""
     neutral: bool | None = None
-    """Remove language bias from the embeddings; by default where two languages have five passages each."""
+    """Remove language bias; by default where two languages have five passages."""
     keep_repeated: bool = False
-    """Index menus, footers and other text that most pages share, too; off by default."""
+    """Keep menus and footers, which most pages share; off by default."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt")] = {}
-    precision: EncodingPrecision = "auto"
-    """Encode in this precision; auto keeps what an index has, and takes bfloat16 in a new one where this CPU is faster
-    in it. int8 is less exact."""
+    precision: EncodingSetting = "auto"
+    """Encode in this precision; auto is as before, or bfloat16 where this CPU is faster in it."""
 
 
 class RankingSettings(Settings):
     """How passages are ranked; None is as the index says, or else `RANKED_BY_DEFAULT`."""
 
     hybrid: bool | None = None
-    """Rank by the query's words (BM25), too: for names, numbers and codes."""
+    """Rank by words (BM25), too, for names and codes."""
     expand: bool | None = None
-    """Average passages with neighbours in other languages, for translated documents."""
+    """Average passages with neighbours in other languages."""
     balance: bool | None = None
-    """Normalise scores per language, for answers in several languages; by default where most pages are translated."""
+    """Normalise scores per language; by default where most pages are translated."""
     by: Annotated[Literal["group", "page", "passage"] | None, Flag(metavar="group|page|passage")] = None
-    """Rank pages with their translations as one hit, pages, or passages; by default group."""
+    """Rank pages with their translations, pages, or passages; by default group."""
 
     def completed(self, other: "RankingSettings") -> Self:
         """Return the settings with values of another in place of None."""
@@ -183,9 +177,9 @@ class SearchSettings(RankingSettings):
     top_k: Positive = 10
     """Hits for each query."""
     languages: Annotated[
-        tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(name="--language", metavar="TAG")
+        tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(name="--language", metavar="TAGS", comma=True)
     ] = ()
-    """Language of hits, such as de; repeatable."""
+    """Languages of hits, such as de,en; by default all."""
     prefer: Annotated[tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(metavar="TAGS", comma=True)] = ()
     """Show a page with translations in these languages, such as de,en; by default in the query's own language."""
     where: Annotated[tuple[Condition, ...], BeforeValidator(parse_conditions), Flag(metavar="CONDITION")] = ()
@@ -224,10 +218,6 @@ def _nearest_site(text: str) -> str:
     scheme = "http" if text.lower().startswith("http:") else "https"
     nearest = f"{scheme}://{host.rpartition('@')[2]}/{path}"
     return parse_site(nearest) if _SITE.fullmatch(nearest) else _EXAMPLE_SITE
-
-
-Site = Annotated[str, AfterValidator(parse_site)]
-"""The address of a site, which ends in a slash, or the empty text."""
 
 
 def without_password(address: str) -> str:

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 def warn_if_bf16_is_slow(device: torch.device) -> None:
     """Warn where matrix products in bfloat16 take longer than in float32, as on CPUs that only emulate them."""
     if device.type == "cpu" and (times := _seconds(torch.bfloat16) / _seconds(torch.float32)) > 1:
-        log.warning("bf16: matrix products take %.1f times as long as in float32 on this CPU; use fp32", times)
+        log.warning("bfloat16: matrix products take %.1f times as long as in float32 on this CPU; use float32", times)
 
 
 def _seconds(kind: torch.dtype) -> float:

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from metasearch.algorithms.base import Learner
+from metasearch.config.precision import Precision
 from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.config.seeding import seed_of
 from metasearch.episodes.episode import Episode, brief, whole
@@ -123,7 +124,7 @@ class Trainer:
         callback: receives steps and scores.
         store: stores checkpoints; None keeps them in memory only.
         seed: seed of the run; step i draws its dropout from (seed, i).
-        precision: `bf16` runs forward passes in bfloat16 where that is safe (torch autocast).
+        precision: `bfloat16` runs forward passes in bfloat16 where that is safe (torch autocast).
         dropout: whether the encoder's dropout is on in training.
         baseline: dev score before the first step, if known.
         processes: share the shards of a step; the first one scores, and has store and callback.
@@ -138,7 +139,7 @@ class Trainer:
     callback: Callback
     store: CheckpointStore | None = None
     seed: int = 0
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Precision = "float32"
     dropout: bool = False
     baseline: float | None = None
     processes: ProcessGroup = SINGLE_PROCESS
@@ -157,7 +158,7 @@ class Trainer:
             NonFiniteError: a loss or a gradient is not finite; the weights are those before that step.
             RunFolderError: a checkpoint is damaged or cannot be written.
         """
-        if self.precision == "bf16":
+        if self.precision == "bfloat16":
             warn_if_bf16_is_slow(self.learner.encoder.device)
         self.learner.begin(self.schedule.total)
         if checkpoint := self.processes.broadcast_object(lambda: self.store.load() if resume and self.store else None):
@@ -200,7 +201,7 @@ class Trainer:
         self.learner.train(self.dropout)
         self.optimizer.zero_grad(set_to_none=True)
         device = self.learner.encoder.device.type
-        with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
+        with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bfloat16"):
             loss = self.gradients(self.learner, episodes, self.pace.shards, self.processes)
         norm = norm_of(self._gradients())
         # A finite loss can have a gradient that is not.

@@ -77,7 +77,7 @@ def made(request):
     """Return a learner and a meta-batch of an episode of each phase."""
     task, mode, name = request.param
     benchmark, recipe = benchmark_of(task, mode), recipe_of(name, mode)
-    check_fit(recipe, benchmark, "fp32")
+    check_fit(recipe, benchmark, "float32")
     learner = make_learner(recipe, copy.deepcopy(untrained(task)))
     episodes = [sampler.episode(0) for sampler in samplers(benchmark, recipe, seed=0).values()]
     assert len(episodes) == 2
@@ -126,7 +126,7 @@ def test_a_learner_refuses_a_mode_of_other_links_and_names_one_that_fits():
     for mode, learner in MISFITS:
         benchmark = benchmark_of("demo", mode)
         with pytest.raises(ConfigError) as error:
-            check_fit(recipe_of(learner, mode), benchmark, "fp32")
+            check_fit(recipe_of(learner, mode), benchmark, "float32")
         said, arrangement = str(error.value), benchmark.arrangements["meta-train"][0]
         assert said.startswith(f"learner '{learner}' needs a mode of "), mode
         such = "mono -> bi -> multi" if learner == "maml-align" else "mono -> mono"

@@ -37,7 +37,7 @@ def offered(line, kind="plain"):
         ("export min", ["mini", "mini-e5", "minilm"]),
         ("crossval --launcher ", ["local", "slurm", "ray"]),
         ("tra", ["train"]),
-        ("train --task demo --precision ", ["fp32", "bf16"]),
+        ("train --task demo --precision ", ["float32", "bfloat16"]),
         ("distill --checkpointing ", ["off", "auto", "layers", "gradcache"]),
     ],
 )

@@ -207,7 +207,7 @@ def test_the_texts_are_found_beside_columns_of_other_kinds(tmp_path_factory, bef
 def test_columns_that_cannot_be_told_apart_are_named_and_can_be_chosen(tmp_path):
     path = put(tmp_path / "en-de.tsv", [f"0.{i}\tnote {i} a\tone {i} a\teins {i} a" for i in range(9)])
     with pytest.raises(
-        DataError, match=r"en-de\.tsv: which two of its 4 columns .* text are: 2, 3, 4 .* --columns 1,2"
+        DataError, match=r"en-de\.tsv: which two of its 4 columns .* text are: 2, 3, 4 .* --text-columns 1,2"
     ):
         read(path)
     assert pairs_of(read(path, columns=(3, 4)))[8] == ("one 8 a", "eins 8 a")

@@ -17,7 +17,7 @@ def both():
     """Return the results of the questions of `demo` in both precisions."""
     encoder, benchmark = load_encoder("tiny", device="cpu"), load_benchmark("demo")
     data, measures = benchmark.split.test.select(benchmark.split.test.groups[:2]), [Measure("map", 20)]
-    return encoder, data, [evaluate(encoder, data, measures, precision=name) for name in ("fp32", "bf16")]
+    return encoder, data, [evaluate(encoder, data, measures, precision=name) for name in ("float32", "bfloat16")]
 
 
 def test_bf16_changes_scores_by_less_than_two_points_of_map(both):

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from benchmarks.common.documents import read
 from helpers.files import write
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
-from metasearch.search.documents.read import read
 
 
 def passages_of(path: Path, content: str | bytes, **settings: object) -> list[Passage]:

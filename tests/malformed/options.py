@@ -23,7 +23,7 @@ VALUES = [
     ("train --mode trans --set outer.rl=1", r"outer.rl: unknown key\. Did you mean 'lr'"),
     ("train --mode trans --set outer.lr=fast", "outer.lr: input should be a valid number"),
     ("train --mode trans --set options.inner_step=2", r"inner_step: unknown key\. Did you mean 'inner_steps'"),
-    ("train --mode trans --precision bf16 --set options.first_order=false", "bf16 needs first order"),
+    ("train --mode trans --precision bf16 --set options.first_order=false", "bfloat16 needs first order"),
     ("train --mode trans --set budget.meta_train=0 --set budget.meta_valid=0", "there is nothing to train on"),
     ("train --mode trans --set labels=8", "labels=8 limits only train, but meta-valid would use labels of dev"),
     ("train --mode trans --checkpointing gradcache --set options.first_order=false", "no effect in second order"),

@@ -117,8 +117,8 @@ def check(monkeypatch, learner, *how, options=None):
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        (("bf16",), "--precision bf16 needs first order; use fp32"),
-        (("fp32", "gradcache"), "--checkpointing gradcache has no effect in second order; use layers"),
+        (("bfloat16",), "--precision bfloat16 needs first order; use float32"),
+        (("float32", "gradcache"), "--checkpointing gradcache has no effect in second order; use layers"),
     ],
 )
 def test_it_is_named_what_to_use_and_the_option_where_there_is_one(monkeypatch, how, says):

@@ -108,4 +108,4 @@ def test_meta_train_returns_a_new_model_with_the_adapter_behind_the_old_modules(
 def test_a_projection_after_an_adapter_is_refused():
     recipe = load_recipe("maml-adapter", ["neutralise=after"])
     with pytest.raises(ConfigError, match="an adapter is the last module; use neutralise=before"):
-        check_fit(recipe, load_benchmark("demo", "trans"), "fp32")
+        check_fit(recipe, load_benchmark("demo", "trans"), "float32")

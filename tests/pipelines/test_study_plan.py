@@ -49,4 +49,4 @@ def test_what_the_cells_share_comes_from_the_study(tmp_path):
         assert settings["include"] == (str(tmp_path),)
     run = named(plan(config))["maml-trans/fold-0-seed-4"].config
     assert isinstance(run, RunConfig)
-    assert (run.max_steps, run.compute.precision, str(run.mode), run.recipe) == (3, "bf16", "trans", RECIPE)
+    assert (run.max_steps, run.compute.precision, str(run.mode), run.recipe) == (3, "bfloat16", "trans", RECIPE)

@@ -46,7 +46,7 @@ class Plain:
         return np.array(rows, np.float32).reshape(len(texts), 8)
 
 
-def cached(folder, encoder, texts, output="sentence", kind="fp32", on_progress=None):
+def cached(folder, encoder, texts, output="sentence", kind="float32", on_progress=None):
     """Return the cache with the vectors of texts."""
     cache = TargetCache(folder, encoder, output, kind)
     cache.add(lambda: texts, on_progress)
@@ -86,7 +86,7 @@ def test_vectors_are_those_of_the_encoder_bit_for_bit(tmp_path, encoder, output)
     assert targets.dimension == expected.shape[1]
 
 
-@pytest.mark.parametrize(("kind", "error"), [("fp32", 0), ("fp16", 2**-11)])
+@pytest.mark.parametrize(("kind", "error"), [("float32", 0), ("float16", 2**-11)])
 def test_smaller_types_round_vectors(tmp_path, encoder, kind, error):
     exact = encoder.encode(TEXTS, "text", "pooled")
     found = cached(tmp_path, encoder, TEXTS, "pooled", kind).vectors(TEXTS)

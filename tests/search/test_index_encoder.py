@@ -9,8 +9,9 @@ from metasearch.encoders.maps import LEAST_PAGES
 from metasearch.errors import EncoderError
 from metasearch.search.index.adapters import add_adapter
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.stores import is_index
 from metasearch.search.index.writer import writing
-from metasearch.search.index_encoder import is_index, load_index_encoder
+from metasearch.search.index_encoder import load_index_encoder
 from metasearch.search.indexes import index_documents, open_searcher, use_adapter
 
 TEXTS = ["Where is the key?", "Wo steht der Baum?", "key"]

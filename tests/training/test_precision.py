@@ -22,6 +22,6 @@ def test_dev_scores_while_training_have_the_precision_of_the_run(monkeypatch):
         dev_evaluator, "evaluate", lambda *args, **keys: asked.append(keys["precision"]) or evaluate(*args, **keys)
     )
 
-    fit(learner, benchmark, recipe, max_steps=1, precision="bf16")
+    fit(learner, benchmark, recipe, max_steps=1, precision="bfloat16")
 
-    assert asked == ["bf16"] * 2  # before and after the step
+    assert asked == ["bfloat16"] * 2  # before and after the step

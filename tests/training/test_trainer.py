@@ -204,10 +204,10 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not():
 def test_bf16_runs_in_first_order_and_is_refused_in_second():
     learner, benchmark, recipe = start()
     exact, *_ = start()
-    factory.fit(learner, benchmark, recipe, precision="bf16", max_steps=2)
+    factory.fit(learner, benchmark, recipe, precision="bfloat16", max_steps=2)
     factory.fit(exact, benchmark, recipe, max_steps=2)
     assert not same(weights(learner), weights(exact))
     assert all(torch.isfinite(value).all() for value in weights(learner).values())
     learner, benchmark, recipe = start("maml-tiny", "trans", "options.first_order=false")
-    with pytest.raises(ConfigError, match="bf16 needs first order"):
-        factory.fit(learner, benchmark, recipe, precision="bf16")
+    with pytest.raises(ConfigError, match="bfloat16 needs first order"):
+        factory.fit(learner, benchmark, recipe, precision="bfloat16")

@@ -39,7 +39,7 @@ def find_layout(path: Path, chosen: tuple[int, ...] = ()) -> Layout:
     if chosen:
         if len(chosen) != 2 or max(chosen) > width or chosen[0] == chosen[1]:
             asked = ",".join(map(str, chosen))
-            raise DataError(f"{path}: columns {asked}: expected two columns from 1 to {width}, such as --columns 1,2")
+            raise DataError(f"{path}: columns {asked}: expected two columns from 1 to {width}, as --text-columns 1,2")
         return Layout(width, (chosen[0] - 1, chosen[1] - 1))
     columns = list(zip(*(row for row in rows if len(row) == width), strict=True))
     filled = [[cell.strip() for cell in cells if cell.strip()] for cells in columns]
@@ -49,7 +49,7 @@ def find_layout(path: Path, chosen: tuple[int, ...] = ()) -> Layout:
         found = ", ".join(str(number + 1) for number in texts) or "none"
         raise DataError(
             f"{path}: which two of its {width} columns are the translations? Columns of text are: {found} (others hold "
-            "numbers, addresses or labels). Name two: --columns 1,2"
+            "numbers, addresses or labels). Name two: --text-columns 1,2"
         )
     return Layout(width, (texts[0], texts[1]) if texts else (0, 1))
 

@@ -225,7 +225,9 @@ def _learner(
     frozen = roles.at(stage.against, stage.max_length)
     require_comparable(frozen, trained, wanted.output)
     if not are_vectors(wanted.output):
-        return kind(trained, stage.loss, options, LiveTokens(frozen, wanted.output, config.compute.precision == "bf16"))
+        return kind(
+            trained, stage.loss, options, LiveTokens(frozen, wanted.output, config.compute.precision == "bfloat16")
+        )
     sides = 2 if wanted.translations else 1
     targets = TargetCache(cache, frozen, wanted.output, config.target_type)
     targets.add(

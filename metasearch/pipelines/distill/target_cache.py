@@ -21,7 +21,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from metasearch.config.distill_run import TargetType
+from metasearch.config.precision import SHORT, TargetType
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.io import atomic_write, digest, sha256_of_bytes, write_error
@@ -39,7 +39,6 @@ _MANY = 2**21
 _SUFFIX = ".vectors"
 _DIGEST = 16
 """Bytes of the digest of a text."""
-_TYPES: dict[TargetType, type[np.generic]] = {"fp32": np.float32, "fp16": np.float16}
 
 Progress = Callable[[int, int], None]
 """Called after each piece with the texts done and an upper bound of all new texts."""
@@ -58,16 +57,16 @@ class TargetCache:
     """
 
     def __init__(
-        self, folder: Path, encoder: Encoder, output: VectorOutput = "sentence", kind: TargetType = "fp32"
+        self, folder: Path, encoder: Encoder, output: VectorOutput = "sentence", kind: TargetType = "float32"
     ) -> None:
         self.dimension = encoder.dimension(output)
-        self._encoder, self._output, self._type = encoder, output, np.dtype(_TYPES[kind])
+        self._encoder, self._output, self._type = encoder, output, np.dtype(kind)
         about = {
             "fingerprint": encoder.fingerprint,
             "max_length": encoder.limit("text"),
             "output": output,
             "dimension": self.dimension,
-            "type": kind,
+            "type": SHORT[kind],
         }
         key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
         self.folder, self._about = folder / key, {"encoder": encoder.name, **about}

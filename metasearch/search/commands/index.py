@@ -12,12 +12,22 @@ import click
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.run import DEFAULT_ENCODER
-from metasearch.config.study import LauncherConfig, place_of
+from metasearch.config.study import place_of
 from metasearch.errors import ConfigError, quoted
 from metasearch.search.settings import IndexSettings, RankingSettings, without_password
 
 
-@_options.command("index")
+@_options.command(
+    "index",
+    sections={
+        "Documents": "output root site chunk_tokens chunk_overlap titles column keep_repeated strict drop",
+        "Languages": "language detect language_from_filename",
+        "Encoder": "encoder prompt neutral precision device trust_remote_code",
+        "Ranking, kept in the index": "hybrid expand balance by",
+        "Databases": "to vectors",
+        "Jobs": "launcher launcher_settings jobs",
+    },
+)
 @click.argument("documents", nargs=-1, type=click.Path(path_type=Path))
 @_options.output("Folder of the index.", required=True, metavar="INDEX")
 @_options.encoder(f"Built-in name, local folder or hub name; by default the index's, or {DEFAULT_ENCODER}.")
@@ -26,26 +36,24 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
 @_options.settings(RankingSettings)
 @click.option(
     "--root", type=click.Path(path_type=Path), metavar="FOLDER",
-    help="Folder to which paths of documents are relative, or to which they have moved; by default the named folder.",
+    help="Folder to which paths are relative, also after a move; by default the named one.",
 )  # fmt: skip
 @click.option(
     "--site", metavar="URL",
-    help="Address of the root, such as https://help.example.org/, for addresses of hits; none removes it.",
+    help="Address of the root, for addresses of hits; none removes it.",
 )  # fmt: skip
 @click.option(
     "--to",
     metavar="ADDRESS",
-    help="Copy the index to a database, such as qdrant://HOST:PORT/COLLECTION; see `metasearch ls stores`.",
+    help="Copy to a database, such as qdrant://HOST:PORT/COLLECTION.",
 )
 @click.option(
     "--vectors", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write passages and float16 vectors to a .parquet file, for another database.",
+    help="Write passages and float16 vectors to a .parquet file.",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages, and list them all.")
-@click.option(
-    "--prune", "drop", is_flag=True, help="Remove documents that were not named from the index, even if they exist."
-)
-@_options.launcher_of("Encode in jobs of a launcher: on this machine, on Slurm or on a Ray cluster.")
+@click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages.")
+@click.option("--prune", "drop", is_flag=True, help="Remove documents that were not named, even if they exist.")
+@_options.launcher_of("Encode in jobs: on this machine, on Slurm or on Ray.")
 @_options.jobs("Jobs of the launcher")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
 def command(
@@ -54,13 +62,10 @@ def command(
 ) -> None:  # fmt: skip
     """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, pdf, docx, and of rows.
 
-    A second call encodes new texts, removes deleted ones, and keeps those that only moved. A stopped call continues
-    when you give it again. Rows are in jsonl, csv, tsv, parquet or arrow files. They have a column `text`, and may have
-    `title`, `language` and further fields, which `metasearch search --where` filters by. An unreadable document of a
-    folder is skipped with a warning, or keeps its former passages; an unreadable row is skipped.
-
-    --hybrid, --expand, --balance and --by are kept: `metasearch search` and `serve` rank so unless told otherwise. They
-    also work without DOCUMENTS, as --root and --site do.
+    A second call encodes new texts and removes deleted ones; a stopped call continues. Rows are in jsonl, csv, tsv,
+    parquet or arrow files with a column `text`, and may have `title`, `language` and fields for `search --where`.
+    Unreadable documents and rows are skipped with a warning. Options of ranking, --root and --site work without
+    DOCUMENTS, too.
 
     \b
     Examples:
@@ -68,8 +73,6 @@ def command(
       metasearch index help-pages news.jsonl --encoder runs/maml/model --neutral -o all.index
       metasearch index faq.csv --column answer --language de -o faq.index
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
-      metasearch index help-pages -o help.index --to postgresql://localhost/shop/help
-      metasearch index help-pages -o help.index --vectors help.parquet
       metasearch index help-pages -o help.index --launcher slurm --launcher-set "cpus=4 partition=cpu"
       metasearch index -o help.index --balance --site https://help.example.org/
     """
@@ -86,7 +89,10 @@ def command(
     both = [*_options.settings_in(IndexSettings), *_options.settings_in(RankingSettings)]
     own = {_options.parameter_name(*setting) for setting in both} | {"prompt"}
     how = {name: value for name, value in asked.items() if name not in own}
-    how |= {"spread": _by_jobs(place, jobs, how["trust_remote_code"])} if place else {}
+    if place:
+        from metasearch.search.spread import by_jobs
+
+        how["spread"] = partial(by_jobs, place, jobs, how["trust_remote_code"])
     with ProgressBar("index") as bar:
         done = index_documents(documents, output, asked=settings, callback=bar, ranking=ranking, **how)
     if as_json:
@@ -107,12 +113,6 @@ def command(
         f"texts by language: {languages or 'none'}\n"
         f'{copied}{vectors}search: metasearch search {quoted(without_password(asked["to"] or str(output)))} "..."'
     )
-
-
-def _by_jobs(place: LauncherConfig, jobs: int | None, trust_remote_code: bool) -> Any:
-    from metasearch.search.spread import by_jobs
-
-    return partial(by_jobs, place, jobs, trust_remote_code)
 
 
 def _change(

@@ -54,7 +54,7 @@ def command(
     \b
     Examples:
       metasearch search help.index "Where is the key?"
-      metasearch search help.index "Wo ist der Schlüssel?" --language en --language fr --top-k 3
+      metasearch search help.index "Wo ist der Schlüssel?" --language en,fr --top-k 3
       metasearch search shop.index "light rain coat" --where "price<80" --where brand=Nordlicht
       metasearch search help.index --json < questions.txt
       metasearch search help.index "Where is the key?" --rerank BAAI/bge-reranker-v2-m3

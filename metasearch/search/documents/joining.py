@@ -7,16 +7,17 @@ are then the passages of the page, as the index has them.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
+from urllib.parse import unquote, urlsplit
 
-from metasearch.data.formats.text_files import EXAMPLES
+from metasearch.data.formats.documents import LONGEST, format_of, is_address, is_path
+from metasearch.data.formats.text_files import EXAMPLES, unpacked
 from metasearch.data.overlap import LEAST, key
-from metasearch.search.documents.page_names import PageNames, is_address, is_path
 from metasearch.search.documents.passage import Passage
 
 How = Literal["path", "address", "id", "text", "words", ""]
@@ -32,6 +33,9 @@ _RAREST = 8
 """Words by which texts with the same words are looked up."""
 _WORD = re.compile(r"\w+")
 _SHOWN = 60
+_ID_FIELD = "id"
+_INDEX = "index"
+"""Name of the file that a server sends for a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def join(
         ('site/returns.html',)
     """
     rows = list(labels)
-    names = PageNames(passages, folders)
+    names = _PageNames(passages, folders)
     found: dict[str, tuple[Sequence[int], How]] = {}
     for named in dict.fromkeys(named for _, named in rows):
         if match := names.find(named):
@@ -118,15 +122,12 @@ def describe(joined: Sequence[Joined]) -> str:
     line = f"joined to pages: {counts.total()} of {len(joined)} labels" + (f" ({by})" if by else "")
     if not (left := [each for each in joined if not each.how]):
         return line
-    first = [f"{each.place} '{_shortened(each.named)}'" + _hint(each) for each in left[:EXAMPLES]]
+    hints = (f" (nearest: {each.nearest})" if each.nearest else "" for each in left[:EXAMPLES])
+    first = [f"{each.place} '{_shortened(each.named)}'{hint}" for each, hint in zip(left, hints, strict=False)]
     return f"{line}; not joined: {len(left)}: {', '.join(first)}" + ", ..." * (len(left) > EXAMPLES)
 
 
 _NAMES: Mapping[str, str] = {"words": "the same words"}
-
-
-def _hint(label: Joined) -> str:
-    return f" (nearest: {label.nearest})" if label.nearest else ""
 
 
 def _shortened(text: str) -> str:
@@ -134,7 +135,7 @@ def _shortened(text: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."
 
 
-def _nearest_name(named: str, names: PageNames) -> str:
+def _nearest_name(named: str, names: "_PageNames") -> str:
     """Return the path from its folder of the page with the most similar name."""
     tail = "/".join(named.rstrip("/").split("/")[-2:])
     known = {relative: None for relative, _ in names.short.values()}
@@ -224,3 +225,106 @@ class _Words:
     def _near(self, words: frozenset[str]) -> Counter[int]:
         known = sorted(words & self._holders.keys(), key=lambda word: (len(self._holders[word]), word))
         return Counter(i for word in known[:_RAREST] for i in self._holders[word])
+
+
+# What pages are called: paths, addresses, and ids of rows, each with the file and the passages that it means.
+
+
+class _Match(NamedTuple):
+    """The indices of the passages behind a name, and the kind of the name."""
+
+    passages: tuple[int, ...]
+    how: Literal["path", "address", "id"]
+
+
+class _PageNames:
+    """Finds pages by name.
+
+    A path may be relative to one of the `folders`, begin with the folder's own name, or be absolute; a tail of it will
+    do if one file alone ends so. The file's suffix may be missing. An address means the file whose path is the longest
+    tail of its own; parameters count only where a file has them in its name. An id is the field `id` of a row.
+    """
+
+    def __init__(self, passages: Sequence[Passage], folders: Sequence[str | Path]) -> None:
+        self._ids: dict[str, list[int]] = {}
+        self.files: dict[str, list[int]] = {}
+        """Path of a document that is no table → its passages."""
+        for i, passage in enumerate(passages):
+            if _ID_FIELD in passage.fields:
+                self._ids.setdefault(str(passage.fields[_ID_FIELD]), []).append(i)
+            if (found := format_of(passage.file)) is None or found.holds != "rows":
+                self.files.setdefault(passage.file, []).append(i)
+        self.short = {file: _relative(file, folders) for file in self.files}
+        """Path of a document → its path from a folder that was named."""
+        self._whole: dict[str, set[str]] = {}
+        self._tails: dict[str, set[str]] = {}
+        for file, (relative, folder) in self.short.items():
+            for name in {*_spellings(relative), *_spellings(f"{folder}/{relative}"), *_spellings(file)}:
+                self._whole.setdefault(name, set()).add(file)
+            for spelling in _spellings(relative):
+                parts = spelling.split("/")
+                for i in range(1, len(parts)):
+                    self._tails.setdefault("/".join(parts[i:]), set()).add(file)
+
+    def find(self, name: str) -> _Match | None:
+        """Return what a name means; None if nothing, or several files."""
+        name = unicodedata.normalize("NFC", name.strip())
+        if len(name) <= LONGEST and "\n" not in name:
+            if is_address(name):
+                file = next(filter(None, map(self._find_address, _paths_of(name))), None)
+            else:
+                file = self._find_path(name)
+            if file:
+                return _Match(tuple(self.files[file]), "address" if is_address(name) else "path")
+        return _Match(tuple(self._ids[name]), "id") if name in self._ids else None
+
+    def _find_path(self, name: str) -> str | None:
+        path = name.replace("\\", "/").partition("#")[0].removeprefix("./").rstrip("/")
+        found = _only(self._whole, path)
+        # A text of one word may be the name of a page without being meant as one.
+        return found or (_only(self._tails, path) if "/" in path or is_path(path) else None)
+
+    def _find_address(self, path: str) -> str | None:
+        parts = path.split("/")
+        for i in range(len(parts)):
+            if found := _only(self._whole, "/".join(parts[i:])):
+                return found
+        return _only(self._tails, "/".join(parts[1:]))
+
+
+def _only(files: Mapping[str, set[str]], key: str) -> str | None:
+    """Return the one file of a key."""
+    found = files.get(key, ())
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _relative(file: str, folders: Sequence[str | Path]) -> tuple[str, str]:
+    """Return a file's path from the deepest folder that holds it, and the folder's name."""
+    for folder in sorted((Path(each).as_posix() for each in folders), key=len, reverse=True):
+        if file.startswith(f"{folder}/"):
+            return file[len(folder) + 1 :], Path(folder).absolute().name
+    return Path(file).name, Path(file).absolute().parent.name
+
+
+def _spellings(path: str) -> Iterator[str]:
+    """Yield a path with and without its suffix, and for a folder's index the folder."""
+    path = unicodedata.normalize("NFC", path)
+    yield path
+    if format_of(path):
+        bare = unpacked(path).rpartition(".")[0]
+        yield bare
+        folder, _, name = bare.rpartition("/")
+        if name == _INDEX and folder:
+            yield folder
+
+
+def _paths_of(address: str) -> Iterator[str]:
+    """Yield the path of an address behind its host, with its parameters and without."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # such as a bracket in the host
+        return
+    path = unicodedata.normalize("NFC", f"{parts.netloc}{unquote(parts.path)}").rstrip("/")
+    if parts.query:
+        yield f"{path}?{parts.query}"
+    yield path

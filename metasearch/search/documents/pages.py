@@ -73,7 +73,9 @@ class Pages:
     def add(self, file: str, language: str, sections: Sequence[Section], notes: Notes) -> None:
         """Add a page with its text and what was noted about it."""
         stated = next((each.language for each in sections if each.language), language)
-        self.blocks[file] = Blocks(stated, _hashes(sections))
+        parts = [part for each in sections[:1] for part in _BETWEEN.split(each.title)[::2] if part]
+        titles = np.array(list(map(_hash_of_title, parts)), np.uint64)
+        self.blocks[file] = Blocks(stated, np.unique(np.concatenate([_pairs(_blocks(sections)), titles])))
         self._stored[file] = self._file.seek(0, 2)
         pickle.dump((sections, notes), self._file)
 
@@ -113,11 +115,6 @@ def repeated(pages: Mapping[str, Blocks]) -> dict[str, Hashes]:
             found.setdefault(file, []).append(np.intersect1d(pages[file].hashes, frequent, assume_unique=True))
     whole = {file: np.unique(np.concatenate(parts)) for file, parts in found.items()}
     return {file: hashes for file, hashes in whole.items() if len(hashes)}
-
-
-def _hashes(sections: Sequence[Section]) -> Hashes:
-    titles = [_hash_of_title(part) for each in sections[:1] for part in _BETWEEN.split(each.title)[::2] if part]
-    return np.unique(np.concatenate([_pairs(_blocks(sections)), np.array(titles, np.uint64)]))
 
 
 def _blocks(sections: Sequence[Section]) -> list[_Block]:

@@ -9,18 +9,18 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from importlib import import_module
+from functools import cache, cached_property
 from itertools import tee
 from pathlib import Path
 
 from metasearch import io
+from metasearch.config import registry
 from metasearch.config.languages import UNKNOWN, is_known, primary_language
+from metasearch.data.formats.documents import Format, formats
 from metasearch.data.formats.text_files import suffix_of, unpacked
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Chunker, Settings
 from metasearch.search.documents.languages import (
-    disagreements,
     find_folder_language,
     find_language,
     path_without_language,
@@ -29,28 +29,8 @@ from metasearch.search.documents.own_output import file_kind, folder_kind
 from metasearch.search.documents.pages import Pages
 from metasearch.search.documents.passage import BELOW, Notes, Passage, Section
 
-SUFFIXES = {
-    ".txt": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".html": "html",
-    ".htm": "html",
-    ".jsonl": "rows",
-    ".csv": "rows",
-    ".tsv": "rows",
-    ".parquet": "rows",
-    ".arrow": "rows",
-    ".feather": "rows",
-    ".pdf": "office",
-    ".docx": "office",
-}
-"""End of a document's name → module of `metasearch.search.documents.readers`; `.gz` may follow."""
-
-_PAGES = ("text", "markdown", "html")
-"""Readers of files that are one page. A line of other files is a row of a table, a page of PDF or a Word paragraph."""
 GROUP = "group"
 """Field of rows that a page and its translations share."""
-_PAGE_SUFFIXES = tuple(suffix for suffix, reader in SUFFIXES.items() if reader in _PAGES)
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
 _LARGEST_PAGE = 2**20
@@ -83,9 +63,9 @@ class Source:
             raise _unreadable(self.path, error) from None
 
     @property
-    def reader(self) -> str:
-        """Module name of its reader."""
-        return SUFFIXES[suffix_of(self.path)]
+    def format(self) -> Format:
+        """Its format."""
+        return formats()[suffix_of(self.path)]
 
 
 def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[str, str] | None = None) -> list[Source]:
@@ -102,7 +82,7 @@ def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[st
     search.report()
     if not search.found:
         where = ", ".join(map(str, named[:3])) + ", ..." * (len(named) > 3)
-        says = f"{where or 'no path was named'}: no documents; their names end in {', '.join(SUFFIXES)}"
+        says = f"{where or 'no path was named'}: no documents; their names end in {', '.join(formats())}"
         raise DataError("\n".join([*search.unreadable.values(), says]))
     if unreadable is None:
         for message in search.unreadable.values():
@@ -132,10 +112,10 @@ class _Search:
         absolute = Path(os.path.abspath(path))
         if stat.S_ISDIR(mode):
             self._add_folder(path, find_folder_language(absolute.name, ""), (os.path.realpath(path),))
-        elif suffix_of(path) in SUFFIXES:
+        elif suffix_of(path) in formats():
             self._add_file(path, find_folder_language(absolute.parent.name, ""), named=True)
         else:
-            raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(SUFFIXES)}")
+            raise DataError(f"{path}: no document of a known kind; their names end in {', '.join(formats())}")
 
     def _add_folder(self, folder: Path, language: str, above: tuple[str, ...]) -> None:
         """Add a folder's content, with the folder's language; `above` are the real paths of parent folders."""
@@ -156,7 +136,7 @@ class _Search:
                         log.warning("%s: skipped: a symbolic link to a parent folder", path)
                     else:
                         self._add_folder(path, find_folder_language(entry.name, language), (*above, real))
-                elif suffix_of(path) in SUFFIXES:
+                elif suffix_of(path) in formats():
                     self._add_file(path, language)
                 else:
                     self.others[suffix_of(path) or "no suffix"] += 1
@@ -213,46 +193,14 @@ def _unreadable(path: Path, error: OSError) -> DataError:
     return DataError(f"{path}: cannot be read: {error.strerror or error}")
 
 
-def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Iterator[Passage]:
-    """Yield the passages in files and folders; see `sources` and `passages`.
-
-    A document that is found in a folder and cannot be read is skipped, from its damage on, with a warning.
-
-    Example:
-        >>> from metasearch.search.documents.read import read
-        >>> passages = list(read(["docs"]))
-    """
-    asked = settings or Settings()
-    detected, shared = Counter[tuple[str, str]](), Counter[str]()
-    pages, skipped = Pages(), set[str]()
-    documents = sources(paths, asked.names)
-    for source in documents:
-        try:
-            add_page(pages, source, asked)
-        except DataError as error:
-            _skip(source, error)
-            skipped.add(source.file)
-    pages.decide()
-    for source in documents:
-        notes = Notes()
-        try:
-            yield from passages(source, asked, notes, pages) if source.file not in skipped else ()
-        except DataError as error:
-            _skip(source, error)
-            continue
-        for problem in notes.problems:
-            log.warning("%s", problem)
-        for what, times in notes.counts.items():
-            log.warning("%s: %s: %d", source.file, what, times)
-        detected += notes.detected
-        shared += notes.repeated
-    for line in (*disagreements(detected, asked.detect_always), *describe_repeated(shared)):
-        log.warning("%s", line)
-
-
 def is_page(file: str) -> bool:
     """Return whether a file is one page, by its name."""
-    return unpacked(file.lower()).endswith(_PAGE_SUFFIXES)
+    return unpacked(file.lower()).endswith(_page_suffixes())
+
+
+@cache
+def _page_suffixes() -> tuple[str, ...]:
+    return tuple(suffix for suffix, each in formats().items() if each.holds == "page")
 
 
 def page_of(passage: Passage) -> tuple[str, int]:
@@ -271,16 +219,9 @@ def group_of(passage: Passage) -> str:
     return f"{file}:{line}" if line else path_without_language(file)
 
 
-def _skip(source: Source, error: DataError) -> None:
-    """Warn of a document that cannot be read, or raise the error if the user named it."""
-    if source.named:
-        raise error
-    log.warning("document skipped: %s", error)
-
-
 def add_page(pages: Pages, source: Source, settings: Settings) -> None:
     """Add a document to the pages, unless it has rows or is too large for a page, or all text is kept."""
-    if source.reader != "rows" and source.size <= _LARGEST_PAGE and not settings.keep_repeated:
+    if source.format.holds != "rows" and source.size <= _LARGEST_PAGE and not settings.keep_repeated:
         notes = Notes()
         pages.add(source.file, source.language, list(_sections(source, settings, notes)), notes)
 
@@ -298,9 +239,8 @@ def describe_repeated(shared: Mapping[str, int]) -> list[str]:
 
 
 def _sections(source: Source, settings: Settings, notes: Notes) -> Iterator[Section]:
-    # When it is used: each reader needs a library of its own.
-    reader = import_module(f"metasearch.search.documents.readers.{source.reader}")
-    yield from reader.sections(source.path, settings, notes)
+    # When it is used: each format needs a library of its own.
+    yield from registry.load("documents", source.format.name).sections(source.path, settings, notes)
 
 
 def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | None = None) -> Iterator[Passage]:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.languages import normalise_tag
-from metasearch.errors import ConfigError, EncoderError, nearest
+from metasearch.data.records import commonest
+from metasearch.errors import ConfigError, EncoderError, NonFiniteError, nearest
 from metasearch.search.documents.pages import Blocks
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import group_of, page_of
@@ -97,7 +98,7 @@ class FilePlaces:
     """The n passages of a document file: their keys `(n, 16)` and the lines `(n,)` in which they begin.
 
     Attributes:
-        headings: headings and anchors of the passages (`pack_headings`).
+        headings: headings and anchors of the passages as JSON: `[number, heading, anchor]` where they change.
         blocks: of a page, to compare it with others.
     """
 
@@ -106,15 +107,6 @@ class FilePlaces:
     lines: NDArray[np.int32]
     headings: str = "[]"
     blocks: Blocks | None = None
-
-
-def pack_headings(passages: Iterable[tuple[str, str]]) -> str:
-    """Return headings and anchors of passages as JSON, `[number, heading, anchor]` where they change."""
-    found: list[tuple[int, str, str]] = []
-    for number, (heading, anchor) in enumerate(passages):
-        if (heading, anchor) != (found[-1][1:] if found else ("", "")):
-            found.append((number, heading, anchor))
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -179,6 +171,24 @@ class PageScores:
     groups: Rows
     shared: NDArray[np.bool_] | None = None
     whole: bool = True
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Passages that count in a search.
+
+    Attributes:
+        languages: of passages; none means all.
+        where: conditions on further fields, all of which a passage meets.
+        expanded: score the second vectors of rows.
+    """
+
+    languages: Collection[str] = ()
+    where: Sequence[Condition] = ()
+    expanded: bool = False
+
+
+ALL = Scope()
 
 
 @dataclass(frozen=True)
@@ -257,14 +267,7 @@ class Store(Protocol):
         """Return the passages of rows at their first places, and how many places each has."""
         ...
 
-    def score_pages(
-        self,
-        vector: NDArray[np.float32],
-        ranking: Ranking,
-        languages: Collection[str] = (),
-        expanded: bool = False,
-        where: Sequence[Condition] = (),
-    ) -> PageScores:
+    def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages in the pages of some rows and in their translations.
 
         By default only these rows are known, and pages are translations by the paths of their files.
@@ -272,9 +275,7 @@ class Store(Protocol):
         Args:
             vector: of the query, `(D,)`.
             ranking: rows, and their scores for the query.
-            languages: of passages; none means all.
-            expanded: score the second vectors of rows.
-            where: conditions on further fields, all of which a passage meets.
+            scope: passages to return.
         """
         pages: dict[tuple[str, int], list[int]] = {}
         found = [passage for passage, _ in self.passages(ranking[0])]
@@ -282,7 +283,7 @@ class Store(Protocol):
             pages.setdefault(page_of(passage), []).append(i)
         order = np.array([i for own in pages.values() for i in own], np.int64)
         starts = np.cumsum([0, *map(len, pages.values())])[:-1]
-        tags = [_most_common([found[i].language for i in own]) for own in pages.values()]
+        tags = [commonest(found[i].language for i in own) for own in pages.values()]
         groups = number_groups([group_of(found[own[0]]) for own in pages.values()], tags)
         return PageScores(ranking[0][order], ranking[1][order], starts, tags, groups, whole=False)
 
@@ -305,17 +306,9 @@ class Store(Protocol):
         """Prepare second vectors (`metasearch.encoders.pool_scores`); `SearchError` if there are none."""
         raise SearchError("expand", "cannot_expand", f"{self.name} has no expanded vectors")
 
-    def search_words(
-        self, words: Words, queries: Sequence[str], top_k: int, languages: Collection[str], where: Sequence[Condition]
-    ) -> list[Ranking]:
+    def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
         raise SearchError("hybrid", "cannot_rank_words", f"{self.name} cannot rank by words")
-
-
-def _most_common(texts: Sequence[str]) -> str:
-    """Return what most of some texts are; the first in the alphabet of several."""
-    counts = Counter(texts)
-    return max(sorted(counts), key=lambda text: counts[text])
 
 
 def number_groups(names: Sequence[str], languages: Sequence[str]) -> Rows:
@@ -338,6 +331,14 @@ def group_keys(names: Sequence[str], languages: Sequence[str], pages: Sequence[o
     sizes, distinct = Counter(names), Counter(name for name, _ in {*zip(names, languages, strict=True)})
     both = zip(names, pages, strict=True)
     return [name if distinct[name] == sizes[name] else (name, page) for name, page in both]
+
+
+def require_queries(vectors: NDArray[np.float32], top_k: int) -> None:
+    """Raise `NonFiniteError` for a vector that is not finite, and `ConfigError` where no row is asked for."""
+    if not np.isfinite(vectors).all():
+        raise NonFiniteError("the vector of a query is not finite")
+    if top_k < 1:
+        raise ConfigError(f"top_k {top_k}: expected 1 or more")
 
 
 def require_languages(asked: Collection[str], known: Mapping[str, int]) -> None:

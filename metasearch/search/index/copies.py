@@ -6,14 +6,26 @@ row in all pages that share its text.
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
-from metasearch.search.index.base import Keys, PageScores, Rows, SearchError, Words
+from metasearch.search.documents.passage import Passage
+from metasearch.search.index.base import (
+    Keys,
+    PageScores,
+    Ranking,
+    Rows,
+    SearchError,
+    Store,
+    Words,
+    keys_by_language,
+    require_languages,
+)
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.places import SITE
 
 AT_ONCE = 256
 """Rows that are read and sent together."""
@@ -23,11 +35,54 @@ _MEASURED = 10_000
 """Passages in the estimate of BM25's mean length."""
 
 
-def require_expanded(name: str, state: Mapping[str, Any]) -> None:
-    """Raise `SearchError` if a copy was made without expanded vectors."""
-    if not state["expanded"]:
-        message = f"{name} has no expanded vectors; call metasearch index --expand --to {name}"
-        raise SearchError("expand", "cannot_expand", message)
+class CopyStore(Store, Protocol):
+    """A copy of an index, with its facts in `state` as the copy was made."""
+
+    state: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        """Return how many passages there are."""
+        return sum(self.languages.values())
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Languages that the encoder hardly knows."""
+        return dict(self.state.get("unknown", {}))
+
+    @property
+    def site(self) -> str:
+        """The address of the root of the documents; empty without one."""
+        return str(self.state.get(SITE, ""))
+
+    def expand(self) -> None:
+        """Raise `SearchError` if the copy was made without expanded vectors."""
+        if not self.state["expanded"]:
+            message = f"{self.name} has no expanded vectors; call metasearch index --expand --to {self.name}"
+            raise SearchError("expand", "cannot_expand", message)
+
+    def written(self, languages: Sequence[str]) -> list[str]:
+        """Return the tags of some languages as an earlier version may have written them."""
+        ...
+
+    def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Return language and number of places of the rows that are there."""
+        ...
+
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the rows with its text and fields: row → language and number of places."""
+        require_languages(languages, self.languages)
+        written = self.written(languages)
+        numbers = first_bits(keys_by_language(passages, written))
+        there = self.known_rows(np.unique(numbers).tolist())
+        rows = numbers.reshape(len(passages), len(written)).tolist()
+        return [{row: there[row] for row in own if row in there} for own in rows]
+
+
+def stacked(ranked: Sequence[Ranking]) -> Ranking:
+    """Return the rankings of queries as one, `(q, K)`: as many rows as each of them has."""
+    shape = len(ranked), min((len(rows) for rows, _ in ranked), default=0)
+    rows = np.array([own[: shape[1]] for own, _ in ranked], np.int64).reshape(shape)
+    return rows, np.array([own[: shape[1]] for _, own in ranked], np.float32).reshape(shape)
 
 
 def numbers_of_keys(keys: Keys) -> Rows:

@@ -56,6 +56,14 @@ Block = NDArray[Any]
 """Rows of a block, of type `ROW`."""
 
 
+def new_state(kind: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a new index: without documents, and without arrays."""
+    # `files` is their number, None before they are finished; `contents` the hash of all places.
+    empty: dict[str, Any] = {"files": None, "contents": "", "languages": [], "arrays": False}
+    state: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, "schema": SCHEMA, "kind": kind, **empty}))
+    return state
+
+
 class Database:
     """An index's file. A reader sees the state at opening; a writer holds the folder's lock."""
 
@@ -135,7 +143,10 @@ class Database:
 
     def write(self, table: str, rows: Iterable[tuple[int, list[str | bytes]]]) -> None:
         """Write or replace rows of number and values."""
-        contents = ((number, *row, _crc(number, [_to_bytes(each) for each in row])) for number, row in rows)
+        contents = (
+            (number, *row, _crc(number, [each.encode() if isinstance(each, str) else each for each in row]))
+            for number, row in rows
+        )
         marks = ", ".join("?" * (_WIDTHS[table] + 2))
         with self._errors():
             self._connection.executemany(f"REPLACE INTO {table} VALUES ({marks})", contents)
@@ -205,10 +216,6 @@ def _crc(number: int, values: Iterable[bytes]) -> int:
     for value in values:
         found = zlib.crc32(value, zlib.crc32(b"%d," % len(value), found))
     return found
-
-
-def _to_bytes(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else value
 
 
 # An index folder.

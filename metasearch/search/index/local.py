@@ -15,18 +15,20 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 
 from metasearch.config.languages import normalise_tag
-from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
+from metasearch.errors import RunFolderError
 from metasearch.runs.versions import cores
 from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.passage import BELOW, Passage
 from metasearch.search.documents.read import GROUP, is_page
 from metasearch.search.index.adapters import read_adapter
 from metasearch.search.index.base import (
+    ALL,
     Keys,
     Kind,
     PageScores,
     Ranking,
     Rows,
+    Scope,
     SearchError,
     SourceFile,
     Store,
@@ -36,10 +38,11 @@ from metasearch.search.index.base import (
     keys_by_language,
     require_field,
     require_languages,
+    require_queries,
 )
 from metasearch.search.index.bm25 import Bm25
 from metasearch.search.index.database import ARRAYS, PROJECTED, ROW, Block, Database, read_state
-from metasearch.search.index.exact_search import Groups, Quantised, score_int8, search_int8
+from metasearch.search.index.exact_search import Quantised, score_int8, search_int8
 from metasearch.search.index.expansion import expand_vectors
 from metasearch.search.index.fields import Column
 from metasearch.search.index.page_book import PageBook, PagePlaces
@@ -119,10 +122,12 @@ class LocalStore(Store):
         """How the index is to be searched, as keys of `RankingSettings`."""
         self.plan = SearchPlan.read(record, self.ranking_facts)
         self.plan = replace(self.plan, adapter=read_adapter(self))
-        self._last: tuple[tuple[frozenset[str], ...], Groups] | None = None
+        self._last: tuple[tuple[frozenset[str], ...], NDArray[np.int16]] | None = None
         self.expanded: Quantised | None = None
         """Second vectors of all rows, after `expand`."""
         self._bm25: Bm25 | None = None
+        self._columns: dict[str, Column | None] = {}
+        """The fields of all passages by name, once one was read; None of a field that was not read yet."""
 
     @classmethod
     def open(cls, folder: Path, *, threads: int | None = None) -> "LocalStore":
@@ -237,10 +242,7 @@ class LocalStore(Store):
         """
         if vectors.ndim != 2 or vectors.shape[1] != self.kind.dimension:
             raise ValueError(f"expected vectors (q, {self.kind.dimension}), got {vectors.shape}")
-        if not np.isfinite(vectors).all():
-            raise NonFiniteError("the vector of a query is not finite")
-        if top_k < 1:
-            raise ConfigError(f"top_k {top_k}: expected 1 or more")
+        require_queries(vectors, top_k)
         chosen = self.groups(groups)
         if where:
             chosen = np.where(self._meets(where), chosen, -1).astype(np.int16)
@@ -255,20 +257,13 @@ class LocalStore(Store):
         found = search_int8(searched, chosen, vectors, wanted, self.threads)
         return [(np.stack(best.rows), np.stack(best.scores)) for best in found]
 
-    def search_words(
-        self,
-        words: Words,
-        queries: Sequence[str],
-        top_k: int,
-        languages: Collection[str] = (),
-        where: Sequence[Condition] = (),
-    ) -> list[Ranking]:
+    def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25, as `Store.search_words`."""
         if self._bm25 is None:
             parts = (range(start, min(start + _AT_ONCE, len(self))) for start in range(0, len(self), _AT_ONCE))
             texts = ([passage.text for passage, _ in self.passages(rows)] for rows in parts)
             self._bm25 = Bm25(self.folder, [self.contents, self.kind.fingerprint], texts, words)
-        return self._bm25.search(queries, top_k, self.rows_in(languages, where))
+        return self._bm25.search(queries, top_k, self.rows_in(scope.languages, scope.where))
 
     def expand(self) -> None:
         """Compute the second vectors of all rows, from their cache if possible.
@@ -281,7 +276,7 @@ class LocalStore(Store):
             vectors = f"{self.contents} {hashlib.sha256(self.plan.space).hexdigest()}"
             self.expanded = expand_vectors(self.folder, vectors, self.quantised, numbers)
 
-    def groups(self, groups: Sequence[Collection[str]]) -> Groups:
+    def groups(self, groups: Sequence[Collection[str]]) -> NDArray[np.int16]:
         """Return the group number of each row's language, or -1, `(R,)`."""
         # Read once: another thread may search other groups meanwhile.
         key, last = tuple(map(frozenset, groups)), self._last
@@ -350,11 +345,6 @@ class LocalStore(Store):
                 values = {heading.split(BELOW)[0] for _, heading, _ in self._headings(number) if heading}
             yield from ((row, value) for row in set(rows[part].tolist()) for value in sorted(values))
 
-    @cached_property
-    def _columns(self) -> dict[str, Column | None]:
-        """The fields of all passages by name, once one was read; None of a field that was not read yet."""
-        return {}
-
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
         """Return the passages of rows at their first places, and how many places each has."""
         own, found = self._contents, []
@@ -387,7 +377,7 @@ class LocalStore(Store):
 
     @cached_property
     def _headings(self) -> Callable[[int], list[tuple[int, str, str]]]:
-        """Reads headings and anchors of a file by its number, as from `pack_headings`, and caches some files."""
+        """Reads headings and anchors of a file by its number, as in `FilePlaces.headings`, and caches some files."""
 
         @lru_cache(_REMEMBERED)
         def read(number: int) -> list[tuple[int, str, str]]:
@@ -398,18 +388,11 @@ class LocalStore(Store):
 
         return read
 
-    def score_pages(
-        self,
-        vector: NDArray[np.float32],
-        ranking: Ranking,
-        languages: Collection[str] = (),
-        expanded: bool = False,
-        where: Sequence[Condition] = (),
-    ) -> PageScores:
+    def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`."""
-        searched = self.expanded if expanded else self.quantised
+        searched = self.expanded if scope.expanded else self.quantised
         assert searched is not None
-        inside = self.rows_in(languages, where) if languages or where else None
+        inside = self.rows_in(scope.languages, scope.where) if scope.languages or scope.where else None
         return self._pages.scores(ranking[0], inside, lambda rows: score_int8(searched, rows, vector))
 
     def page_places(self) -> PagePlaces:

@@ -22,11 +22,6 @@ _IN_FRAGMENT = "/?:@!$&'()*+,;="
 """What a fragment may have beside letters, digits and `-._~` (RFC 3986, section 3.5)."""
 
 
-def root_facts(root: Path, index: Path) -> dict[str, Any]:
-    """Return a root as the state of an index keeps it."""
-    return {ROOT: {"path": root.as_posix(), "from_index": Path(os.path.relpath(root, index.resolve())).as_posix()}}
-
-
 def roots(state: Mapping[str, Any], index: Path) -> list[Path]:
     """Return where the root of an index may be, best first; nothing for an index of an earlier release."""
     if ROOT not in state:
@@ -38,14 +33,6 @@ def find_root(state: Mapping[str, Any], index: Path) -> Path | None:
     """Return the root of an index; where none exists, the one that was written."""
     known = roots(state, index)
     return next((root for root in known if root.is_dir()), known[-1] if known else None)
-
-
-def site_facts(site: str) -> dict[str, Any]:
-    """Return the address of a root as the state of an index keeps it; `ConfigError` if it is none."""
-    try:
-        return {SITE: parse_site(site)}
-    except ValueError as error:
-        raise ConfigError(f"--site: {error} (got '{site}')") from None
 
 
 def passage_url(passage: Passage, site: str, canonical: str = "") -> str:
@@ -61,10 +48,29 @@ def passage_url(passage: Passage, site: str, canonical: str = "") -> str:
     return f"{page}#{quote(passage.anchor, safe=_IN_FRAGMENT)}" if page and passage.anchor else page
 
 
-def encoder_facts(name: str, index: Path) -> dict[str, Any]:
-    """Return what an index keeps about an encoder in the same folder, as in a tuning: its name there."""
-    beside = os.path.isabs(name) and Path(name).parent == index.resolve().parent
-    return {ENCODER: Path(name).name if beside else ""}
+def place_facts(
+    index: Path, root: Path | None = None, site: str | None = None, encoder: str | None = None
+) -> dict[str, Any]:
+    """Return places as the state of an index keeps them; None changes nothing.
+
+    Args:
+        index: folder of the index.
+        root: folder to which paths of documents are relative.
+        site: address of the root; `ConfigError` if it is none.
+        encoder: name, which is kept where it is in the same folder, as in a tuning.
+    """
+    found: dict[str, Any] = {}
+    if root is not None:
+        found[ROOT] = {"path": root.as_posix(), "from_index": Path(os.path.relpath(root, index.resolve())).as_posix()}
+    if encoder is not None:
+        beside = os.path.isabs(encoder) and Path(encoder).parent == index.resolve().parent
+        found[ENCODER] = Path(encoder).name if beside else ""
+    if site is not None:
+        try:
+            found[SITE] = parse_site(site)
+        except ValueError as error:
+            raise ConfigError(f"--site: {error} (got '{site}')") from None
+    return found
 
 
 def find_encoder(state: Mapping[str, Any], index: Path) -> str:

@@ -81,7 +81,9 @@ class SearchPlan:
     @classmethod
     def read(cls, arrays: Arrays, ranking: Mapping[str, Any] = {}, adapter: Adapter | None = None) -> Self:
         """Return the plan of a record, with the ranking and the adapter that are stored elsewhere."""
-        found: dict[str, Any] = {"adapter": adapter, "ranking": RankingSettings(**ranking).completed(_defaults(arrays))}
+        # By page for an index without page scores.
+        default = RANKED_BY_DEFAULT.model_copy(update={} if "sharpness" in arrays else {"by": "page"})
+        found: dict[str, Any] = {"adapter": adapter, "ranking": RankingSettings(**ranking).completed(default)}
         if "centre" in arrays:
             languages = tuple(json.loads(arrays["languages"].tobytes()))
             projection = Projection(arrays["centre"], arrays["directions"], languages)
@@ -165,11 +167,6 @@ class SearchPlan:
     def plus_queries(self, more: Learned) -> Self:
         """Return the plan with more real queries that its centre is learned from."""
         return replace(self, learned=self.learned.plus(more) if self.learned else more)
-
-
-def _defaults(arrays: Arrays) -> RankingSettings:
-    """Return the default ranking; by page for an index without page scores."""
-    return RANKED_BY_DEFAULT if "sharpness" in arrays else RANKED_BY_DEFAULT.model_copy(update={"by": "page"})
 
 
 def mean_of(vectors: NDArray[np.float32], date: str = "") -> Learned:

@@ -19,23 +19,23 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 
 from metasearch.config.languages import normalise_tag
-from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
+from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
+    ALL,
     CopyResult,
     Kind,
     PageScores,
     Ranking,
     Rows,
-    Store,
+    Scope,
     Words,
-    keys_by_language,
     require_field,
     require_languages,
+    require_queries,
 )
-from metasearch.search.index.copies import first_bits, page_table, require_expanded
+from metasearch.search.index.copies import CopyStore, page_table, stacked
 from metasearch.search.index.local import PLACES, LocalStore
-from metasearch.search.index.places import SITE
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql_copy import (
     copy_to_postgresql,
@@ -58,7 +58,7 @@ _NEAR, _NEAR_LEAST = 2, 100
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
-class PostgresStore(Store):
+class PostgresStore(CopyStore):
     """Tables that a `Searcher` searches as it does a local index.
 
     Rows are the numbers of passages. Hits come from an index of pgvector (HNSW), which is approximate, or from a scan
@@ -104,23 +104,9 @@ class PostgresStore(Store):
         return copy_to_postgresql(Server(Address.parse(address)), index, words, expanded, on_sent)
 
     @property
-    def unknown(self) -> dict[str, str]:
-        """Languages that the encoder hardly knows, as the index said that was copied."""
-        return dict(self.state["unknown"])
-
-    @property
-    def site(self) -> str:
-        """The address of the root of the documents, as the index said that was copied; empty without one."""
-        return str(self.state.get(SITE, ""))
-
-    @property
     def languages(self) -> dict[str, int]:
         """How many passages each language has, most first."""
         return dict(self.state["languages"])
-
-    def __len__(self) -> int:
-        """Return how many passages there are."""
-        return sum(self.languages.values())
 
     def changed(self) -> bool:
         """Return whether the index was updated since it was opened."""
@@ -140,10 +126,7 @@ class PostgresStore(Store):
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
-        if not np.isfinite(vectors).all():
-            raise NonFiniteError("the vector of a query is not finite")
-        if top_k < 1:
-            raise ConfigError(f"top_k {top_k}: expected 1 or more")
+        require_queries(vectors, top_k)
         if expanded:
             self.expand()
         column, queries = "expanded" if expanded else "dense", [str(vector.tolist()) for vector in vectors]
@@ -154,10 +137,7 @@ class PostgresStore(Store):
             explored = str(min(max(_EXPLORED, 2 * top_k), _EXPLORED_MOST))
             connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", (explored,))
             for inside in asked:
-                ranked = self._nearest(connection, column, queries, top_k, *inside)
-                width = min((len(rows) for rows, _ in ranked), default=0)
-                rows = np.array([own[:width] for own, _ in ranked], np.int64).reshape(len(ranked), width)
-                found.append((rows, np.array([own[:width] for _, own in ranked], np.float32).reshape(rows.shape)))
+                found.append(stacked(self._nearest(connection, column, queries, top_k, *inside)))
         return found
 
     def _nearest(
@@ -181,23 +161,12 @@ class PostgresStore(Store):
                 break
         return [_ranking(own) for own in found]
 
-    def expand(self) -> None:
-        """Raise `SearchError` if the copy was made without expanded vectors."""
-        require_expanded(self.name, self.state)
-
-    def search_words(
-        self,
-        words: Words,
-        queries: Sequence[str],
-        top_k: int,
-        languages: Collection[str] = (),
-        where: Sequence[Condition] = (),
-    ) -> list[Ranking]:
+    def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each: all rows are read."""
         counts, found = self._word_counts, []
         if top_k < 1:
             raise ConfigError(f"top_k {top_k}: expected 1 or more")
-        inside, values, _ = self._inside(languages, where)
+        inside, values, _ = self._inside(scope.languages, scope.where)
         sql = (
             f'SELECT id, -(words <#> %(query)s::sparsevec) AS score FROM "{self._table}" '
             f"WHERE {inside} AND words <#> %(query)s::sparsevec < 0 ORDER BY score DESC, id LIMIT %(most)s"
@@ -226,25 +195,18 @@ class PostgresStore(Store):
             found = {row: (Passage(*own), places) for row, places, *own in connection.execute(sql, (wanted,))}
         return [found[row] for row in wanted]
 
-    def score_pages(
-        self,
-        vector: NDArray[np.float32],
-        ranking: Ranking,
-        languages: Collection[str] = (),
-        expanded: bool = False,
-        where: Sequence[Condition] = (),
-    ) -> PageScores:
+    def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
 
         A passage at several places is in the page of its first one alone. In a copy of an earlier release each page is
         its best passage.
         """
         if not self.state.get("pages"):
-            return super().score_pages(vector, ranking, languages, expanded, where)
-        if expanded:
+            return super().score_pages(vector, ranking, scope)
+        if scope.expanded:
             self.expand()
-        inside, values, _ = self._inside(languages, where)
-        column = "expanded" if expanded else "dense"
+        inside, values, _ = self._inside(scope.languages, scope.where)
+        column = "expanded" if scope.expanded else "dense"
         sql = (
             f"SELECT id, -({column}::vector <#> %(query)s::vector), page, page_group, page_language "
             f'FROM "{self._table}" WHERE {inside} AND page_group IN '
@@ -255,16 +217,15 @@ class PostgresStore(Store):
         with self._reading() as connection:
             return page_table(connection.execute(sql, asked).fetchall())
 
-    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
-        """Return for each passage the rows with its text and fields: row → language and number of places."""
-        require_languages(languages, self.languages)
-        written = [tag for tag in self.state["written"] if normalise_tag(tag) in languages]
-        numbers = first_bits(keys_by_language(passages, written))
+    def written(self, languages: Sequence[str]) -> list[str]:
+        """Return the tags of some languages as the rows have them."""
+        return [tag for tag in self.state["written"] if normalise_tag(tag) in languages]
+
+    def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Return language and number of places of the rows that are there."""
         with self._reading() as connection:
             sql = f'SELECT id, language, places FROM "{self._table}" WHERE id = ANY(%s) AND {self._visible}'
-            there = {row: (tag, places) for row, tag, places in connection.execute(sql, (numbers.tolist(),))}
-        rows = numbers.reshape(len(passages), len(written)).tolist()
-        return [{row: there[row] for row in own if row in there} for own in rows]
+            return {row: (tag, places) for row, tag, places in connection.execute(sql, (list(numbers),))}
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:

@@ -144,7 +144,8 @@ class _Copying:
             for each in lacking:  # faster at once than row by row
                 self.connection.execute(f'CREATE INDEX ON "{self.table}" {each}')
             self.connection.execute(f"DELETE FROM {self.table}_state WHERE number < %s", (self.before,))
-            values = now, json.dumps(state), self.arrays, _pack(self.counts)
+            counts = np.array([pair for pair in self.counts.items() if pair[1] > 0], np.int32).tobytes()
+            values = now, json.dumps(state), self.arrays, counts
             self.connection.execute(f"INSERT INTO {self.table}_state VALUES (%s, %s, %s, %s)", values)
             self.connection.execute(f'ANALYZE "{self.table}"')
         return CopyResult(len(store), len(changed), len(gone))
@@ -233,11 +234,6 @@ def dense_text(vector: NDArray[np.float32]) -> str:
 def sparse_text(weights: Mapping[int, float]) -> str:
     """Return the weights of words as pgvector reads them; its numbers begin with 1."""
     return f"{{{','.join(f'{word + 1}:{weight:.7g}' for word, weight in weights.items())}}}/{_WORDS}"
-
-
-def _pack(counts: Mapping[int, int]) -> bytes:
-    pairs = [(word, count) for word, count in counts.items() if count > 0]
-    return np.array(pairs, np.int32).tobytes()
 
 
 def unpack_counts(packed: bytes) -> Counter[int]:

@@ -21,35 +21,36 @@ from safetensors.numpy import load, save
 
 from metasearch.config.extras import import_extra
 from metasearch.config.languages import normalise_tag
-from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
+from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
+    ALL,
     FREE,
     CopyResult,
     Kind,
     PageScores,
     Ranking,
     Rows,
-    Store,
+    Scope,
     Words,
-    keys_by_language,
     require_field,
     require_languages,
+    require_queries,
 )
 from metasearch.search.index.copies import (
+    CopyStore,
     digest,
-    first_bits,
     mean_length,
     numbers_of_keys,
     page_table,
     parts,
-    require_expanded,
+    stacked,
     vectors_mark,
     word_weights,
 )
 from metasearch.search.index.fields import numbers_in, scalars
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.page_book import PagePlace, PagePlaces
+from metasearch.search.index.page_book import PagePlaces
 from metasearch.search.index.places import SITE
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition
@@ -136,7 +137,7 @@ class QdrantCollection:
                 return found
 
 
-def _payload(passage: Passage, places: int, page: PagePlace, mark: int) -> dict[str, Any]:
+def _payload(passage: Passage, places: int, page: Sequence[object], mark: int) -> dict[str, Any]:
     """Return a passage as the payload of a point; `mark` tells whether its vectors are current."""
     found = {**asdict(passage), "places": places, **dict(zip(_PAGE, page, strict=True))}
     numbers = {name: numbers_in(value) for name, value in passage.fields.items()}
@@ -144,7 +145,7 @@ def _payload(passage: Passage, places: int, page: PagePlace, mark: int) -> dict[
     return {**found, "digest": digest(found.values(), mark)}
 
 
-class QdrantStore(Store):
+class QdrantStore(CopyStore):
     """A collection that a `Searcher` searches as it does a local index.
 
     Rows are the numbers of points. Hits come from Qdrant's own index (HNSW), which is approximate, so that they can
@@ -184,16 +185,6 @@ class QdrantStore(Store):
         """Make a new or existing collection a copy of a local index (`copy_to_qdrant`)."""
         return copy_to_qdrant(index, Address.parse(address), words, expanded, on_sent)
 
-    @property
-    def unknown(self) -> dict[str, str]:
-        """Languages that the encoder hardly knows, as the index said that was copied."""
-        return dict(self.state.get("unknown", {}))
-
-    @property
-    def site(self) -> str:
-        """The address of the root of the documents, as the index said that was copied; empty without one."""
-        return str(self.state.get(SITE, ""))
-
     @cached_property
     def languages(self) -> dict[str, int]:
         """How many passages each language has, most first."""
@@ -204,10 +195,6 @@ class QdrantStore(Store):
             counts[tag] += int(hit.count)
             self._spellings.setdefault(tag, []).append(str(hit.value))
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-    def __len__(self) -> int:
-        """Return how many passages there are."""
-        return sum(self.languages.values())
 
     def changed(self) -> bool:
         """Return whether the collection was updated since it was opened."""
@@ -226,36 +213,21 @@ class QdrantStore(Store):
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
-        if not np.isfinite(vectors).all():
-            raise NonFiniteError("the vector of a query is not finite")
+        require_queries(vectors, top_k)
         if expanded:
             self.expand()
         using = EXPANDED if expanded else DENSE
         found = []
         for languages in groups:
-            ranked = self._ranked(vectors.tolist(), using, top_k, languages, where)
-            shape = len(ranked), min((len(rows) for rows, _ in ranked), default=0)
-            rows = np.array([each[: shape[1]] for each, _ in ranked], np.int64).reshape(shape)
-            found.append((rows, np.array([each[: shape[1]] for _, each in ranked], np.float32).reshape(shape)))
+            found.append(stacked(self._ranked(vectors.tolist(), using, top_k, languages, where)))
         return found
 
-    def expand(self) -> None:
-        """Raise `SearchError` if the copy was made without expanded vectors."""
-        require_expanded(self.name, self.state)
-
-    def search_words(
-        self,
-        words: Words,
-        queries: Sequence[str],
-        top_k: int,
-        languages: Collection[str] = (),
-        where: Sequence[Condition] = (),
-    ) -> list[Ranking]:
+    def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
         distinct = [np.unique(cut).tolist() for cut in words(list(queries))]
         vector = self._collection.models.SparseVector
         sparse = [vector(indices=numbers, values=[1.0] * len(numbers)) for numbers in distinct]
-        return self._ranked(sparse, WORDS, top_k, languages, where)
+        return self._ranked(sparse, WORDS, top_k, scope.languages, scope.where)
 
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
         """Return the passages of rows at their first places, and how many places each has."""
@@ -271,14 +243,7 @@ class QdrantStore(Store):
             for row, passage in zip(wanted, passages, strict=True)
         ]
 
-    def score_pages(
-        self,
-        vector: NDArray[np.float32],
-        ranking: Ranking,
-        languages: Collection[str] = (),
-        expanded: bool = False,
-        where: Sequence[Condition] = (),
-    ) -> PageScores:
+    def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
 
         Scores are exact, from float32 vectors. A passage at several places is in the page of its first one alone. In a
@@ -286,19 +251,19 @@ class QdrantStore(Store):
         """
         groups = self._groups(ranking[0].tolist()) if self.state.get("pages") else None
         if groups is None:
-            return super().score_pages(vector, ranking, languages, expanded, where)
-        if expanded:
+            return super().score_pages(vector, ranking, scope)
+        if scope.expanded:
             self.expand()
         models = self._collection.models
         own = models.FieldCondition(key=GROUP, match=models.MatchAny(any=groups))
-        inside = models.Filter(must=[own, *self._inside(languages, where)])
+        inside = models.Filter(must=[own, *self._inside(scope.languages, scope.where)])
         count = self._collection.call("count", count_filter=inside, exact=True).count
         if not count:
             return page_table([])
         params = models.SearchParams(exact=True, quantization=models.QuantizationSearchParams(ignore=True))
         request = models.QueryRequest(
-            query=vector.tolist(), using=EXPANDED if expanded else DENSE, params=params, filter=inside, limit=count,
-            with_payload=[*_PAGE],
+            query=vector.tolist(), using=EXPANDED if scope.expanded else DENSE, params=params, filter=inside,
+            limit=count, with_payload=[*_PAGE],
         )  # fmt: skip
         (answer,) = self._collection.call("query_batch_points", requests=[request])
         found = []
@@ -317,19 +282,17 @@ class QdrantStore(Store):
         ]
         return None if None in found else sorted(set(found))
 
-    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
-        """Return for each passage the points with its text and fields: number → language and number of places."""
-        require_languages(languages, self.languages)
-        written = [each for tag in languages for each in self._spellings[tag]]
-        numbers = first_bits(keys_by_language(passages, written))
-        records: list[Any] = []
-        for ids in parts(np.unique(numbers).tolist()):
-            records += self._collection.call("retrieve", ids=ids, with_payload=["language", "places"])
-        there = {
-            int(each.id): (normalise_tag(each.payload["language"]), int(each.payload["places"])) for each in records
-        }
-        rows = numbers.reshape(len(passages), len(written)).tolist()
-        return [{row: there[row] for row in own if row in there} for own in rows]
+    def written(self, languages: Sequence[str]) -> list[str]:
+        """Return the tags of some languages as the points have them."""
+        return [each for tag in languages for each in self._spellings[tag]]
+
+    def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
+        """Return language and number of places of the points that are there."""
+        asked = [
+            self._collection.call("retrieve", ids=ids, with_payload=["language", "places"]) for ids in parts(numbers)
+        ]
+        records = [(int(each.id), each.payload) for part in asked for each in part]
+        return {row: (normalise_tag(known["language"]), int(known["places"])) for row, known in records}
 
     def _ranked(
         self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[Condition]
@@ -473,18 +436,14 @@ def _points(
     second = store.expanded.take(rows) if expanded and store.expanded else None
     points = []
     for i, cut in enumerate(words([passage.text for passage, _ in passages])):
-        vector: dict[str, Any] = {DENSE: dense[i].tolist(), WORDS: _bm25(cut, length, models)}
+        distinct, weights = word_weights(cut, length)  # Qdrant multiplies them with the IDF
+        sparse = models.SparseVector(indices=distinct.tolist(), values=weights.tolist())
+        vector: dict[str, Any] = {DENSE: dense[i].tolist(), WORDS: sparse}
         if second is not None:
             vector[EXPANDED] = second[i].tolist()
         payload = _payload(*passages[i], pages[rows[i]], mark)
         points.append(models.PointStruct(id=numbers[i], vector=vector, payload=payload))
     return points
-
-
-def _bm25(cut: Sequence[int], length: float, models: Any) -> Any:
-    """Return the weights of a text's words; Qdrant multiplies them with the IDF."""
-    distinct, weights = word_weights(cut, length)
-    return models.SparseVector(indices=distinct.tolist(), values=weights.tolist())
 
 
 STORE_QDRANT = QdrantStore

@@ -48,6 +48,12 @@ def is_address(index: str | Path) -> bool:
     return bool(colon) and (rest.startswith("//") or name in registry.names("stores"))
 
 
+def is_index(name: str) -> bool:
+    """Return whether a name is an index, a tuning with one, or the address of a copy, and no encoder."""
+    folder = Path(name)
+    return name not in registry.names("encoders") and (is_address(name) or exists(folder) or exists(folder / INNER))
+
+
 def database(address: str) -> type[Database]:
     """Return the plug-in of an address; `ConfigError` names the nearest one."""
     name, colon, _ = address.partition(":")

@@ -40,14 +40,13 @@ from metasearch.search.index.base import (
 from metasearch.search.index.database import (
     ARRAYS,
     FILE,
-    FORMAT,
     INNER,
     PROJECTED,
     ROW,
-    SCHEMA,
     Block,
     Database,
     exists,
+    new_state,
 )
 from metasearch.search.index.exact_search import Quantised, to_int8
 from metasearch.search.index.local import LocalStore
@@ -59,8 +58,6 @@ _SMALL, _SMALL_BLOCKS = 512, 8
 """Blocks with fewer than `_SMALL` passages are joined if there are more than `_SMALL_BLOCKS`."""
 _DEAD = 0.25
 """Share of deleted passages above which a block is rewritten."""
-_EMPTY: dict[str, Any] = {"files": None, "contents": "", "languages": [], "arrays": False}
-"""How many files the documents are, None before they are finished; hash of all places; and whether there are arrays."""
 
 
 @contextmanager
@@ -89,7 +86,7 @@ class IndexWriter(LocalStore):
     def __init__(self, folder: Path, database: Database, kind: Kind) -> None:
         state = database.state()
         if not state:
-            state = json.loads(json.dumps({"format": FORMAT, "schema": SCHEMA, "kind": asdict(kind), **_EMPTY}))
+            state = new_state(asdict(kind))
         before = Kind(**state["kind"])
         before.require_encoder(folder, kind.fingerprint, kind.dimension, kind.encoder)
         before.require_settings(folder, kind, FREE if state["schema"] != PROJECTED else ())
@@ -266,7 +263,8 @@ class IndexWriter(LocalStore):
         with self._database.transaction():
             self._database.write_state(state)
             self._write_block(blocks, block, codes)
-            self._database.write("passage", zip(ids, map(_passage_row, passages), strict=True))
+            texts = (list[str | bytes]([each.language, each.text, fields_to_json(each.fields)]) for each in passages)
+            self._database.write("passage", zip(ids, texts, strict=True))
         self.state = state
         self._blocks.update(blocks)
         self._next_id += len(block)
@@ -320,10 +318,6 @@ def _renamed(file: SourceFile, path: str) -> SourceFile:
     """Return a file with another path; the group of a path changes with it."""
     by_path = file.group == path_without_language(file.path)
     return replace(file, path=path, group="" if by_path else file.group)
-
-
-def _passage_row(each: Passage) -> list[str | bytes]:
-    return [each.language, each.text, fields_to_json(each.fields)]
 
 
 def _page_row(each: FilePlaces) -> list[str | bytes]:

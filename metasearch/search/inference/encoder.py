@@ -1,26 +1,28 @@
 """An encoder that encodes from its files, and opens its whole model when someone asks for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
-from torch import nn
+from tokenizers import Tokenizer
+from torch import Tensor, nn
 
 from metasearch.config.precision import Low
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.features import Output, TextReader
-from metasearch.encoders.lengths import complete
+from metasearch.encoders.features import Output, TextReader, unchanged
+from metasearch.encoders.lengths import complete, shorten
 from metasearch.encoders.low.base import PROBED, doubt
 from metasearch.encoders.low.network import StoredNetwork
 from metasearch.encoders.probe import probe_rows
 from metasearch.encoders.prompts import Prompted
 from metasearch.errors import EncoderError, first_line
-from metasearch.search.inference.facts import Facts
-from metasearch.search.inference.input import StoredInput
+from metasearch.search.inference.facts import Facts, InputFacts
 from metasearch.search.inference.weights import StoredWeights
 
 if TYPE_CHECKING:
@@ -33,6 +35,43 @@ WEIGHTS = "model.safetensors"
 class _Prompts:
     prompts: dict[str, str]
     default_prompt_name: str | None
+
+
+class _StoredInput:
+    """The tokenizer of a checkpoint; for members without a docstring see `TransformerInput`."""
+
+    def __init__(self, folder: Path, facts: InputFacts) -> None:
+        self.fast_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.fast_tokenizer.no_truncation()
+        self.fast_tokenizer.no_padding()
+        self.special_ids = facts.special
+        self.has_words = True  # else it would not have been opened in whole
+        self.longest = facts.longest
+        self._facts = facts
+
+    def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
+        """Return the tokenizer's columns, truncated at a limit, as `TransformerInput.tokenise`."""
+        tokenizer, left = self.fast_tokenizer, self._facts.left
+
+        def truncated(texts: list[str], limit: int) -> dict[str, list[list[int]]]:
+            tokenizer.enable_truncation(limit, direction="left" if left else "right")
+            found = tokenizer.encode_batch_fast(texts)
+            every = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
+            return {name: [getattr(each, every[name]) for each in found] for name in self._facts.columns}
+
+        with unchanged(tokenizer):
+            return truncated(shorten(texts, limit, left, lambda *cut: truncated(*cut)["input_ids"]), limit)
+
+    def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
+        """Return tokens `(columns, length)` padded on their right, `(B, T)`."""
+        lengths = np.array([row.shape[1] for row in rows])
+        there = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        found = {}
+        for i, name in enumerate(columns):
+            values = np.full(there.shape, self._facts.padding[name], np.int64)
+            values[there] = np.concatenate([row[i] for row in rows])
+            found[name] = torch.from_numpy(values)
+        return found
 
 
 class StoredEncoder(Encoder):
@@ -64,7 +103,7 @@ class StoredEncoder(Encoder):
         self._whole = whole
         # The weights first: what it takes to read them is free again when the tokenizer is made.
         self._network: StoredNetwork | None = _network(folder, facts)
-        self._reader: StoredInput | None = StoredInput(folder / facts.place, facts.input)
+        self._reader: _StoredInput | None = _StoredInput(folder / facts.place, facts.input)
         self._prompts = _Prompts(dict(facts.prompts), facts.default_prompt_name)
         self._begin(name, complete(max_length, MaxLength(**dict(facts.lengths))))
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 from metasearch.config.roles import Role
 from metasearch.encoders.low.network import NetworkFacts
@@ -55,34 +56,33 @@ class Facts:
     network: NetworkFacts
     input: InputFacts
 
+    @staticmethod
+    def place_of(folder: Path, prompts: Mapping[Role, str]) -> Path | None:
+        """Return the file for the facts of a checkpoint with prompts in place of its own; None without a cache."""
+        try:
+            # With its name, which warnings have.
+            about = [_FORM, str(folder), digests(folder), {name: installed(name) for name in _LIBRARIES}, dict(prompts)]
+            key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+            return cache_folder() / "encoders" / f"{key[:32]}.json"
+        except (OSError, EncoderError):
+            return None
 
-def place_of(folder: Path, prompts: Mapping[Role, str]) -> Path | None:
-    """Return the file for the facts of a checkpoint with prompts in place of its own; None without a cache."""
-    try:
-        # With its name, which warnings have.
-        about = [_FORM, str(folder), digests(folder), {name: installed(name) for name in _LIBRARIES}, dict(prompts)]
-        key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
-        return cache_folder() / "encoders" / f"{key[:32]}.json"
-    except (OSError, EncoderError):
-        return None
+    @classmethod
+    def recall(cls, place: Path | None) -> Self | None:
+        """Return the facts that are remembered; None without any, or where the file is damaged."""
+        if place is None:
+            return None
+        try:
+            found = json.loads(place.read_bytes())
+            network, read = found.pop("network"), found.pop("input")
+            network["after"] = tuple(network["after"])
+            read |= {name: tuple(read[name]) for name in ("columns", "special")}
+            return cls(**found, network=NetworkFacts(**network), input=InputFacts(**read))
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
 
-
-def recall(place: Path | None) -> Facts | None:
-    """Return the facts that are remembered; None without any, or where the file is damaged."""
-    if place is None:
-        return None
-    try:
-        found = json.loads(place.read_bytes())
-        network, read = found.pop("network"), found.pop("input")
-        network["after"] = tuple(network["after"])
-        read |= {name: tuple(read[name]) for name in ("columns", "special")}
-        return Facts(**found, network=NetworkFacts(**network), input=InputFacts(**read))
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
-
-
-def remember(place: Path | None, facts: Facts) -> None:
-    """Write facts down; a cache that cannot be written remembers nothing."""
-    if place is not None:
-        with suppress(RunFolderError):
-            atomic_write(place, json.dumps(asdict(facts), indent=2))
+    def remember(self, place: Path | None) -> None:
+        """Write them down; a cache that cannot be written remembers nothing."""
+        if place is not None:
+            with suppress(RunFolderError):
+                atomic_write(place, json.dumps(asdict(self), indent=2))

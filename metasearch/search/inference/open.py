@@ -13,7 +13,7 @@ from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.search.inference.encoder import StoredEncoder
-from metasearch.search.inference.facts import place_of, recall, remember
+from metasearch.search.inference.facts import Facts
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +55,8 @@ def _open_stored(name: str, folder: Path, prompts: Mapping[Role, str], whole: Ca
         EncoderError: as `whole`.
     """
     stored = partial(StoredEncoder, name, folder, whole=whole)
-    place = place_of(folder, prompts)
-    if facts := recall(place):
+    place = Facts.place_of(folder, prompts)
+    if facts := Facts.recall(place):
         for line in facts.warnings:
             log.warning("%s", line)
         return stored(facts)
@@ -67,7 +67,7 @@ def _open_stored(name: str, folder: Path, prompts: Mapping[Role, str], whole: Ca
     found = survey(encoder, folder, heard, stored)
     if found is None:
         return encoder
-    remember(place, found.facts)
+    found.facts.remember(place)
     return found
 
 

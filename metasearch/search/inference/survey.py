@@ -6,7 +6,7 @@ whole model.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast, get_args
 
@@ -126,7 +126,10 @@ def _alike(encoder: Encoder, stored: Encoder) -> bool:
     texts = [*_TEXTS, *(prompt + _LONG for prompt in {encoder.prompt(role) for role in roles})]
     both = (encoder.reader, stored.reader)
     for limit in sorted(limits):
-        found, same = (_tokens(read, texts, limit) for read in both)
+        found, same = (
+            {name: [list(each) for each in values] for name, values in read.tokenise(texts, limit).items()}
+            for read in both
+        )
         if found != same:
             return False
     rows = [np.array([values[i] for values in found.values()], np.int32) for i in range(len(texts))]
@@ -138,7 +141,3 @@ def _alike(encoder: Encoder, stored: Encoder) -> bool:
             if not torch.equal(encoder.network(one), stored.network(other)):
                 return False
     return True
-
-
-def _tokens(read: TextReader, texts: Iterable[str], limit: int) -> dict[str, list[list[int]]]:
-    return {name: [list(each) for each in values] for name, values in read.tokenise(list(texts), limit).items()}

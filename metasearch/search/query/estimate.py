@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from metasearch.config.languages import UNKNOWN, normalise_tag
 from metasearch.config.projection import LEAST
 from metasearch.data.formats.blank import remove_invisible
+from metasearch.data.records import Candidate, grouped
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.maps import FIRST, LEAST_PAGES, centred, estimate, query_centre, translation_map
 from metasearch.encoders.neutral import is_neutral, require_none
@@ -31,7 +32,7 @@ from metasearch.search.index.writer import IndexWriter
 
 SAMPLE = 600
 """Passages of each language in the estimate, at most, as of `metasearch neutralise`."""
-SPANS, _SPANS_ALL = 200, 1000
+_SPANS, _SPANS_ALL = 200, 1000
 """Spans of passages that stand for queries, of each language and in all, at most."""
 _WORDS, _CHARACTERS = (2, 7), (4, 14)
 """Words of a span; its characters in scripts without spaces."""
@@ -80,7 +81,7 @@ def renewed(store: IndexWriter, files: Sequence[FilePlaces], encoder: Encoder, w
     changed = found.projection is not before.projection or found.translations is not before.translations
     count = sum(map(len, sample.values()))
     if changed or before.sharpness is None or count >= _GROWN * before.sampled:
-        found = replace(_with_queries(store, encoder, found, sample), sampled=count)
+        found = replace(_with_sampled_queries(store, encoder, found, sample), sampled=count)
     return found
 
 
@@ -121,7 +122,9 @@ def _with_projection(
 def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: SearchPlan, again: bool) -> SearchPlan:
     """Return a plan with the map of translations, if enough pages are in several languages; without one if not."""
     known = {each.file.path: each for each in files if len(each.keys) and is_page(each.file.path)}
-    groups = sorted(translations({path: each.file.language for path, each in known.items()}), key=_hash)[:_MOST]
+    # By a hash of their paths, so that the sample depends on the documents alone.
+    groups = translations({path: each.file.language for path, each in known.items()})
+    groups = sorted(groups, key=lambda group: hashlib.sha256(group[0].encode()).digest())[:_MOST]
     had = plan.translations is not None
     if len(groups) < LEAST_PAGES:
         if had:
@@ -158,17 +161,17 @@ def own_passages(pages: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float3
     return [page for page in found if len(page)]
 
 
-def _with_queries(
+def _with_sampled_queries(
     store: IndexWriter, encoder: Encoder, plan: SearchPlan, sample: Mapping[str, NDArray[np.int64]]
 ) -> SearchPlan:
-    some = {tag: places[:SPANS] for tag, places in sample.items()}
+    some = {tag: places[:_SPANS] for tag, places in sample.items()}
     vectors = {tag: store.stored_at(places) for tag, places in some.items()}
-    found = with_queries(encoder, plan, vectors, {tag: store.texts_at(places) for tag, places in some.items()})
+    found = _with_queries(encoder, plan, vectors, {tag: store.texts_at(places) for tag, places in some.items()})
     encoder.forget()
     return found
 
 
-def with_queries(
+def _with_queries(
     encoder: TextEncoder,
     plan: SearchPlan,
     vectors: Mapping[str, NDArray[np.float32]],
@@ -192,6 +195,30 @@ def with_queries(
         plan = replace(plan, centre=query_centre(plan.projection, inside or means))
     documents = plan.documents(np.concatenate([own[:most] for own in vectors.values()]))
     return replace(plan, sharpness=sharpness_for(plan.queries(found) @ documents.T))
+
+
+# The estimate for passages that are in no index.
+
+
+def estimate_plan(encoder: TextEncoder, passages: Sequence[Candidate]) -> SearchPlan:
+    """Return the plan of an index of some passages by an encoder that has a projection or needs none."""
+    ordered = sorted(passages, key=lambda each: hashlib.sha256(each.text.encode()).digest())
+    texts = {
+        tag: [each.text for each in own[:SAMPLE]] for tag, own in grouped(ordered, lambda each: each.language).items()
+    }
+    vectors = {tag: encoder.encode(own, "candidate") for tag, own in texts.items()}
+    plan = SearchPlan(projection=centred(vectors))
+    pages = [page for page in grouped(passages, lambda each: each.page).values() if is_page(page[0].page)]
+    groups = [own for name, own in grouped(pages, lambda page: page[0].work).items() if name and len(own) > 1]
+    own = [
+        own_passages([encoder.encode([each.text for each in page[:FIRST]], "candidate") for page in group])
+        for group in groups
+    ]
+    used = [[plan.documents(each) for each in group] for group in own if len(group) > 1]
+    if len(used) >= LEAST_PAGES:
+        plan = replace(plan, translations=translation_map(used), translated=len(used))
+    some = {tag: own[:_SPANS] for tag, own in vectors.items()}
+    return _with_queries(encoder, plan, some, {tag: own[:_SPANS] for tag, own in texts.items()})
 
 
 def _span(text: str) -> str:
@@ -238,8 +265,3 @@ def _reason(before: Mapping[str, int], counts: Mapping[str, int]) -> str:
         if count >= _GROWN * before.get(tag, 0)
     ]
     return ", ".join(grown)
-
-
-def _hash(group: Sequence[str]) -> bytes:
-    # So that the sample depends on the documents alone.
-    return hashlib.sha256(group[0].encode()).digest()

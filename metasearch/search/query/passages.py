@@ -1,21 +1,20 @@
 """Cuts documents into passages as an encoder reads them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Protocol
 
 from metasearch.config.roles import Role
 from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import ProgressEncoder, report_progress
+from metasearch.encoders.protocols import ProgressEncoder
 from metasearch.errors import ConfigError
-from metasearch.runs.callbacks import Callback
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.search.documents.passage import Passage
-from metasearch.search.settings import ALWAYS, PASSAGE_LENGTH, IndexSettings
+from metasearch.search.settings import ALWAYS, IndexSettings
 
+_LENGTH = 128
+"""Tokens of a passage by default, if the encoder reads so many."""
 ROLE: Role = "candidate"
 """In which passages are encoded; queries are questions."""
 
@@ -30,17 +29,13 @@ class PortionEncoder(ProgressEncoder, Protocol):
         """Clear the cache of tokens."""
 
 
-Spread = Callable[[Path], AbstractContextManager[PortionEncoder]]
-"""Opens what encodes for the index in a folder, which is locked."""
-
-
 def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, Settings]:
     """Return settings with the passage length, and the chunking settings.
 
     `ConfigError` for values that do not fit together or the encoder, and for an undetectable language.
     """
     limit = encoder.limit(ROLE)
-    length = min(PASSAGE_LENGTH, limit) if settings.length is None else settings.length
+    length = min(_LENGTH, limit) if settings.length is None else settings.length
     if length > limit:
         raise ConfigError(
             f"length {length}: encoder '{encoder.name}' reads {limit} tokens of a passage; the rest of a longer "
@@ -57,18 +52,6 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, S
         languages = [tag for tag in chosen if tag != ALWAYS]
         cut = replace(cut, detect=detector(languages), detectable=detectable(languages), detect_always=ALWAYS in chosen)
     return settings.model_copy(update={"length": length}), cut
-
-
-@contextmanager
-def encoding(
-    encoder: Encoder | PortionEncoder, what: str, callback: Callback, done: int = 0, total: int | None = None
-) -> Iterator[None]:
-    """Report encoding to a callback, and clear the token cache at the end."""
-    try:
-        with report_progress(encoder, lambda now, all_now: callback.on_encode(what, done + now, total or all_now)):
-            yield
-    finally:
-        encoder.forget()
 
 
 def _counter(encoder: Encoder, limit: int) -> Callable[[str], int]:

@@ -19,7 +19,7 @@ from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
 from metasearch.search.documents.passage import Passage
-from metasearch.search.index.base import Hit, PageVersion, Ranking, SearchError, Store
+from metasearch.search.index.base import Hit, PageVersion, Ranking, Scope, SearchError, Store
 from metasearch.search.index.places import passage_url
 from metasearch.search.query.pages import RankedPages
 from metasearch.search.query.passages import ROLE
@@ -235,7 +235,7 @@ class Searcher:
         """Return the best rows of each query by BM25 with their scores, in a hybrid search."""
         if not asked.hybrid:
             return [{} for _ in queries]
-        found = self.store.search_words(self.cut_words, queries, count, asked.languages, asked.where)
+        found = self.store.search_words(self.cut_words, queries, count, Scope(asked.languages, asked.where))
         return [dict(zip(rows.tolist(), scores.tolist(), strict=True)) for rows, scores in found]
 
     def _rank_pages(
@@ -247,7 +247,7 @@ class Searcher:
         further = np.setdiff1d(np.array([*words], np.int64), rows)
         lowest = np.full(len(further), scores.min(initial=0), np.float32)
         found = np.concatenate([rows, further]), np.concatenate([scores, lowest])
-        table = self.store.score_pages(vector, found, asked.languages, bool(asked.expand), asked.where)
+        table = self.store.score_pages(vector, found, Scope(asked.languages, asked.where, bool(asked.expand)))
         grouped = asked.by == "group"
         several = grouped and len({*table.groups.tolist()}) < len(table.groups)
         language = self._detect(query) if several else UNKNOWN

@@ -1,9 +1,10 @@
 """Update an index to some documents: encode new ones, remove missing ones, keep the rest."""
 
+import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from heapq import heappush, heapreplace
 from itertools import islice
@@ -14,6 +15,7 @@ import numpy as np
 
 from metasearch.config.languages import is_known
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.protocols import report_progress
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
 from metasearch.runs.callbacks import SILENT, Callback
@@ -22,7 +24,7 @@ from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.languages import are_translated, disagreements
 from metasearch.search.documents.page_links import read_page_links
 from metasearch.search.documents.pages import Pages, repeated
-from metasearch.search.documents.passage import Notes, Passage, Problem
+from metasearch.search.documents.passage import Notes, Passage
 from metasearch.search.documents.read import (
     NO_CONTENT,
     Source,
@@ -33,17 +35,19 @@ from metasearch.search.documents.read import (
     passages,
     sources,
 )
-from metasearch.search.index.base import CopyResult, FilePlaces, Kind, SourceFile, pack_headings, passage_keys
-from metasearch.search.index.places import encoder_facts, root_facts, shown, site_facts
+from metasearch.search.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
+from metasearch.search.index.places import place_facts, shown
 from metasearch.search.index.writer import IndexWriter, writing
 from metasearch.search.query.estimate import check, renewed, warn_of_outside
-from metasearch.search.query.passages import ROLE, PortionEncoder, Spread, cutting, encoding
+from metasearch.search.query.passages import ROLE, PortionEncoder, cutting
 from metasearch.search.query.roots import Root, choose_root
 from metasearch.search.query.shards import remove_shards
 from metasearch.search.settings import ALWAYS, IndexSettings
 
 log = logging.getLogger(__name__)
 
+Spread = Callable[[Path], AbstractContextManager[PortionEncoder]]
+"""Opens what encodes for the index in a folder, which is locked."""
 Drawn = list[tuple[int, str]]
 """A heap of passages: number of the key, text."""
 Sample = dict[str, Drawn]
@@ -109,7 +113,7 @@ def update(
     kind = Kind(name or encoder.name, encoder.fingerprint, encoder.dimension(), stored)
     unreadable: dict[str, str] = {}
     documents = sources(paths, settings.names, unreadable)
-    if settings.column != "text" and not any(each.reader == "rows" for each in documents):
+    if settings.column != "text" and not any(each.format.holds == "rows" for each in documents):
         log.warning("column '%s' has no effect: no document has rows, such as .jsonl and .csv", settings.column)
     if settings.detect and ALWAYS not in settings.detect and is_known(settings.language or ""):
         log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)
@@ -128,10 +132,8 @@ def update(
         _encode(store, encoder, found, cut, callback, others)
         new = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
         ranked = {} if ranking is None else {"ranking": dict(ranking)}
-        rooted = {} if where.folder is None else root_facts(where.folder, folder)
-        rooted |= {} if site is None else site_facts(site)
         translated = {"translated": _are_translated(found, store)}
-        store.state = {**store.state, **encoder_facts(kind.encoder, folder), **ranked, **rooted, **translated}
+        store.state = {**store.state, **place_facts(folder, where.folder, site, kind.encoder), **ranked, **translated}
         done = store.finish(found.files, new, unknown)
         assert done.quantised  # caches what goes through a projection
         passages, languages, neutral = done.places, done.languages, done.plan.languages
@@ -149,7 +151,7 @@ def update(
         dropped=len(before.keys() - files.keys()),
         skipped=found.skipped,
         kept=found.kept,
-        skipped_rows=found.rows,
+        skipped_rows=found.notes.rows,
         neutral=neutral,
         precision=encoder.precision,
     )
@@ -180,24 +182,24 @@ def _encode(
     others: PortionEncoder | None,
 ) -> None:
     done, by = 0, others or encoder
+
+    def heard(now: int, _: int) -> None:
+        callback.on_encode("passages", done + now, len(found.new))
+
     try:
-        portions = _portions(found, cut)
+        # The last bits of vectors depend on the portions in which they are encoded.
+        new = new_passages(found, cut)
+        portions = iter(lambda: list(islice(new, _AT_ONCE)), [])
         for some in others.prepare(portions) if others and found.new else portions:
-            with encoding(by, "passages", callback, done, len(found.new)):
+            with report_progress(by, heard):
                 vectors = by.encode([passage.text for passage in some], ROLE)
+            by.forget()
             # Earlier releases stored vectors after the projection.
             store.upsert(vectors if store.unprojected else store.plan.documents(vectors), some, passage_keys(some))
             done += len(some)
     except KeyboardInterrupt:
         kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept; run the same command again to continue"
         raise interrupted(f"stopped; {kept}") from None
-
-
-def _portions(found: "Plan", cut: Settings) -> Iterator[Sequence[Passage]]:
-    """Yield the new passages in the portions in which they are encoded; the last bits of vectors depend on them."""
-    new = new_passages(found, cut)
-    while some := list(islice(new, _AT_ONCE)):
-        yield some
 
 
 # The plan: which documents are new, unchanged and missing.
@@ -219,18 +221,13 @@ class Plan:
     """Passages of the changed files by language."""
     counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Note on dropped or changed content → its number in each file."""
-    detected: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Stated language, detected language → number of passages of the changed files."""
-    repeated: Counter[str] = field(default_factory=Counter)
-    """Block that was left out, since most pages share it → number of changed pages."""
+    notes: Notes = field(default_factory=Notes)
+    """Notes on changed files, and problems."""
     pages: Pages = field(default_factory=Pages)
     """Pages that are read, to be compared with all others."""
-    problems: list[Problem] = field(default_factory=list)
     skipped: int = 0
     """Documents, and folders, that cannot be read; `kept` ones stay as indexed before."""
     kept: int = 0
-    rows: int = 0
-    """Rows that cannot be read."""
 
 
 def plan(
@@ -276,7 +273,7 @@ def plan(
     for path, message in unreadable.items():
         _skip(found, store, hidden[path], message)
     if strict:
-        errors = [problem.message for problem in found.problems]
+        errors = [problem.message for problem in found.notes.problems]
     if errors:
         raise DataError("\n".join(errors))
     _log(found, settings.detect_always)
@@ -323,14 +320,14 @@ def _decide(found: Plan, store: IndexWriter) -> Set[str]:
 
 
 def _log(found: Plan, detect_always: bool) -> None:
-    for problem in found.problems:
+    for problem in found.notes.problems:
         log.warning("%s", problem)
     for what, places in found.counts.items():
         if what == NO_CONTENT:
             log.warning("%s: %s", what, list_some([file for _, file in places]))
         else:
             log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
-    for line in (*disagreements(found.detected, detect_always), *describe_repeated(found.repeated)):
+    for line in (*disagreements(found.notes.detected, detect_always), *describe_repeated(found.notes.repeated)):
         log.warning("%s", line)
 
 
@@ -340,7 +337,7 @@ def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str)
     found.kept += len(indexed)
     found.skipped += not indexed
     outcome = f"kept as indexed before, {len(indexed):,} documents" if indexed else "skipped"
-    found.problems.append(Problem(outcome, message))
+    found.notes.add(outcome, message)
 
 
 def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings) -> None:
@@ -360,7 +357,7 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
             _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text))
     keys = np.concatenate(parts)
     blocks = found.pages.blocks.get(source.file)
-    places = FilePlaces(file, keys, np.array(lines, np.int32), pack_headings(headings), blocks)
+    places = FilePlaces(file, keys, np.array(lines, np.int32), _pack_headings(headings), blocks)
     found.files.append(_linked(places, source))
     lacking = {key.tobytes() for key in keys[~store.known(keys)]}
     found.changed.append((source, frozenset(lacking - found.new)))
@@ -369,12 +366,18 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
     for language, drawn in sample.items():
         for entry in drawn:
             _draw(found.sample.setdefault(language, []), entry)
-    found.problems += notes.problems
-    found.rows += notes.rows
-    found.detected += notes.detected
-    found.repeated += notes.repeated
+    found.notes.include(notes)
     for what, times in notes.counts.items():
         found.counts.setdefault(what, []).append((times, source.path.as_posix()))
+
+
+def _pack_headings(passages: Sequence[tuple[str, str]]) -> str:
+    """Return headings and anchors of passages as JSON, `[number, heading, anchor]` where they change."""
+    found: list[tuple[int, str, str]] = []
+    for number, (heading, anchor) in enumerate(passages):
+        if (heading, anchor) != (found[-1][1:] if found else ("", "")):
+            found.append((number, heading, anchor))
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 def _linked(places: FilePlaces, source: Source) -> FilePlaces:

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from metasearch.errors import nearest
 from metasearch.search.server import metrics, schemas
 from metasearch.search.server.bodies import JsonRequest
-from metasearch.search.server.errors import RequestError, explain_bug, explain_invalid
+from metasearch.search.server.errors import ErrorAnswer, RequestError, explain_bug, explain_invalid
 from metasearch.search.server.security import Guard, Hosts
 from metasearch.search.server.service import Service
 from metasearch.version import __version__
@@ -53,7 +53,7 @@ def build_app(service: Service, hosts: Hosts, token: str | None = None) -> Guard
         redirect_slashes=False,
         lifespan=_lifespan,
         exception_handlers=dict.fromkeys((HTTPException, RequestValidationError, Exception), _answer_error),
-        responses={"default": {"model": schemas.ErrorAnswer, "description": "Error"}},
+        responses={"default": {"model": ErrorAnswer, "description": "Error"}},
         # The guard checks the token before the body is read. This is for the OpenAPI document.
         dependencies=[Security(HTTPBearer(auto_error=False))] if token else [],
         telemetry=_NO_TELEMETRY,

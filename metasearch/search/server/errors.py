@@ -5,14 +5,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi.exceptions import HTTPException, RequestValidationError
+from pydantic import BaseModel
 from starlette.responses import Response
-
-from metasearch.search.server.schemas import ErrorAnswer, ErrorFacts
 
 _LONGEST_MESSAGE = 600
 """Characters. A message may quote the request."""
 _LONGEST_VALUE = 60
 _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
+
+
+class ErrorFacts(BaseModel):
+    """An error: a sentence for people, its kind, the key of the body, and a word for programs."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class ErrorAnswer(BaseModel):
+    """The form of every error, as read by OpenAI clients."""
+
+    error: ErrorFacts
 
 
 class RequestError(HTTPException):

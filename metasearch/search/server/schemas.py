@@ -192,18 +192,3 @@ class Live(BaseModel):
     """The answer to `GET /health/live`."""
 
     status: Literal["live"] = "live"
-
-
-class ErrorFacts(BaseModel):
-    """An error: a sentence for people, its kind, the key of the body, and a word for programs."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str
-
-
-class ErrorAnswer(BaseModel):
-    """The form of every error, as read by OpenAI clients."""
-
-    error: ErrorFacts

@@ -5,6 +5,7 @@ import base64
 import logging
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from metasearch.config.rerank import RERANK_TOP
 from metasearch.config.roles import Role
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, MetasearchError
-from metasearch.search.index.base import Hit, PageVersion, SearchError
+from metasearch.search.index.base import Hit, SearchError
 from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.server import schemas
 from metasearch.search.server.batching import Batcher
@@ -173,17 +174,13 @@ class Service:
         try:
             truncated, lengths = encoder.is_truncated(texts, role).tolist(), encoder.lengths(texts, role).tolist()
             if isinstance(work, EmbeddingWork):
-                values = self._embed(searcher, work, texts)
+                embed = searcher.encode_queries if role == QUERY else searcher.encode_documents
+                values = embed(texts) if work.projected else encoder.encode(texts, role)
             else:
                 values = searcher.answer(texts, work)
             return list(map(Result, values, lengths, truncated))
         finally:
             encoder.forget()
-
-    def _embed(self, searcher: Searcher, work: EmbeddingWork, texts: list[str]) -> NDArray[np.float32]:
-        if not work.projected:
-            return searcher.encoder.encode(texts, work.role)
-        return searcher.encode_queries(texts) if work.role == QUERY else searcher.encode_documents(texts)
 
     async def _ask(
         self, request: Request, work: EmbeddingWork | SearchSettings, name: str, texts: Sequence[str], truncate: bool
@@ -264,26 +261,12 @@ def _encode_vector(vector: NDArray[np.float32], form: str) -> list[float] | str:
 
 
 def _describe_hit(hit: Hit) -> schemas.FoundPassage:
-    passage = hit.passage
     return schemas.FoundPassage(
+        **asdict(hit.passage),
         score=round(float(hit.score), 6),
-        file=passage.file,
-        line=passage.line,
-        heading=passage.heading,
-        anchor=passage.anchor,
-        language=passage.language,
         languages=list(hit.languages),
         url=hit.url,
-        translations=[_describe_version(each) for each in hit.translations],
-        text=passage.text,
-        fields=dict(passage.fields),
-    )
-
-
-def _describe_version(version: PageVersion) -> schemas.FoundTranslation:
-    passage = version.passage
-    return schemas.FoundTranslation(
-        language=passage.language, file=passage.file, url=version.url, heading=passage.heading, anchor=passage.anchor
+        translations=[schemas.FoundTranslation(**asdict(each.passage), url=each.url) for each in hit.translations],
     )
 
 

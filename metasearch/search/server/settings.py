@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from metasearch.config.base import Count, Flag, Positive, Rate, Settings
 from metasearch.config.rerank import RerankSettings
-from metasearch.search.settings import Site
+from metasearch.search.settings import parse_site
 
 
 class Limits(Settings):
@@ -45,13 +45,13 @@ class ServerSettings(Settings):
     """Address to listen on; 0.0.0.0 for all."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     """Port to listen on; 0 takes a free one."""
-    hosts: Annotated[tuple[str, ...], Flag(name="--allow-host", metavar="NAME")] = ()
-    """Further host name of the server, such as search.example.org or *.example.org; repeatable."""
+    hosts: Annotated[tuple[str, ...], Flag(name="--allow-host", metavar="NAMES", comma=True)] = ()
+    """Further host names of the server, such as search.example.org or *.example.org."""
     token_file: Annotated[Path | None, Flag(metavar="FILE")] = None
     """File with a token that requests must bring as authorization: Bearer TOKEN."""
     name: Annotated[str | None, Flag(metavar="NAME")] = None
     """Name of the model in /v1/models; by default the encoder's."""
-    site: Annotated[Site | None, Flag(metavar="URL")] = None
+    site: Annotated[Annotated[str, AfterValidator(parse_site)] | None, Flag(metavar="URL")] = None
     """Address of the root of the documents, such as https://help.example.org/; by default the index's."""
     learn_queries: bool = False
     """Learn the centre of queries from the queries of users; the index keeps their number and sum. Off by default."""

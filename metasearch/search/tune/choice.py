@@ -10,7 +10,7 @@ import numpy as np
 from metasearch.config.measure import BALANCED, EXPANDED, Pool
 from metasearch.evaluation.statistics.bounded import bounded_test
 from metasearch.evaluation.statistics.paired import PairedTest
-from metasearch.search.tune.steps import BASE, Step
+from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import ALPHA, Place, Table
 
 _RANKED: Mapping[str, str] = {BALANCED: ", balanced scores", EXPANDED: ", document expansion"}
@@ -140,7 +140,7 @@ class Choice:
     def first(self) -> str:
         """What the others are compared with, in words."""
         own = str(self.standings[0])
-        return f"the {own}" if own == BASE else f"the search without labels ({own})"
+        return f"the {own}" if own == str(Step()) else f"the search without labels ({own})"
 
     def __str__(self) -> str:
         kept, trained = self.kept, not self.standings[0].kept
@@ -163,13 +163,10 @@ class Choice:
             than = f"{self.best}: {self.behind.shown()}"
             return f"No other one is significantly better; the highest score has {than}."
         if self.standings[0].kept:
-            return "Nothing else is better." if len(self.standings) > 1 + len(self.refused) else self._alone
+            alone = "Nothing else may be kept." if self.refused else "Nothing else was tried."
+            return "Nothing else is better." if len(self.standings) > 1 + len(self.refused) else alone
         tried = " that was tried" if self.dropped else ""
         return f"Nothing else{tried} is better."
-
-    @property
-    def _alone(self) -> str:
-        return "Nothing else may be kept." if self.refused else "Nothing else was tried."
 
 
 def _against_control(table: Table, line: int) -> PairedTest | None:

@@ -17,10 +17,6 @@ _LINE = 80
 """Characters of a first line that may be a title."""
 
 
-def _punctuation(text: str) -> float:
-    return sum(category(char).startswith("P") for char in text) / len(text)
-
-
 def _titled(text: str) -> float:
     first, line, _ = text.strip().partition("\n")
     return float(bool(line) and len(first) <= _LINE)
@@ -29,7 +25,7 @@ def _titled(text: str) -> float:
 FEATURES: Mapping[str, Callable[[str], float]] = {
     "length": lambda text: float(np.log(len(text))),
     "title": _titled,
-    "punctuation": _punctuation,
+    "punctuation": lambda text: sum(category(char).startswith("P") for char in text) / len(text),
     "last character": lambda text: float(category(text.rstrip()[-1:] or " ").startswith("P")),
 }
 

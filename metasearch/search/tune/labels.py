@@ -1,6 +1,7 @@
 """Labelled data: its held-out folds, and the rankings and languages that it allows."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -12,6 +13,8 @@ from metasearch.data.folds import Split, split
 from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
 from metasearch.errors import ConfigError
+from metasearch.search.index.local import LocalStore
+from metasearch.search.tune.form import warn_of_form
 from metasearch.search.tune.pages import Pages
 
 LEAST_LABELS = 8
@@ -63,9 +66,31 @@ class Labels:
     @classmethod
     def on_pages(cls, pages: Pages, folds: int) -> Self:
         """Return labels that were joined to pages, with `folds` folds at most."""
-        data = pages.data
-        everything = replace(data, candidates=(*data.candidates, *pages.unlabelled))
-        return replace(cls.of(data, folds), everything=everything, beside=pages.beside)
+        everything = replace(pages.data, candidates=(*pages.data.candidates, *pages.unlabelled))
+        return replace(cls.of(pages.data, folds), everything=everything, beside=pages.beside)
+
+    @classmethod
+    def on_index(
+        cls, store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, most: int,
+        named: Sequence[str] = (),
+    ) -> tuple[Self, tuple[str, ...]]:  # fmt: skip
+        """Return labels on the pages of an index, and what was joined and is searched, in words.
+
+        Args:
+            store: the index.
+            data: labels whose candidates name or quote pages.
+            folds: at most.
+            same_page: whether translations of a page answer what it answers; by default they do.
+            most: passages of pages without a label that are searched.
+            named: files and folders of the documents as they were named; by default the root of the index.
+
+        Raises:
+            DataError: fewer than half of the labels have a page.
+        """
+        found, root = store.passages_by_place(), store.root
+        passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
+        pages = Pages.of(data, passages, named or ([] if root is None else [str(root)]), most, same_page)
+        return replace(cls.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance)), pages.notes
 
     def hold_out(self, fold: int | None) -> Benchmark:
         """Return a benchmark: `test` is a fold or nothing, and `train` is the rest, unlabelled texts included.
@@ -100,3 +125,29 @@ class Labels:
         known = sorted(set[str]().union(*counts) - {UNKNOWN})
         found = tuple(language for language in known if all(count.get(language, 0) >= LEAST for count in counts))
         return found if len(found) > 1 else ()
+
+    def list_skipped(self, neutral: str, projected: bool, translations: bool) -> list[str]:
+        """Return what the labels and documents allow no step of, in words.
+
+        Args:
+            neutral: name of the base encoder where it has a projection, or empty.
+            projected: whether a projection is tried.
+            translations: whether there are some to align the encoder on.
+        """
+        notes = []
+        if neutral:
+            notes.append(f"{neutral} has a language-neutral projection already; no other one is tried.")
+        elif not projected:
+            notes.append(
+                f"The language-neutral projection was skipped: it needs {LEAST} texts or more in each of two languages"
+                f", and the labels and documents are in {', '.join(sorted(self.data.languages))}."
+            )
+        if len(self.pools()) == 1:
+            notes.append("Balanced scores were skipped: the documents are in one language.")
+        return notes + ["Alignment was skipped: it needs --translations."] * (not translations)
+
+    def form_warning(self) -> str:
+        """Return a warning if form alone tells answers from other candidates; else nothing."""
+        everything = self.everything.candidates
+        answers = [each for each in everything if each.answers and each.id not in self.beside]
+        return warn_of_form(answers, [each for each in everything if not each.answers])

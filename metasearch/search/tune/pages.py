@@ -12,7 +12,6 @@ from metasearch.data.readers import joined as merge_groups
 from metasearch.data.records import Candidate, RetrievalData, commonest, grouped
 from metasearch.errors import DataError
 from metasearch.search.documents.joining import describe, join
-from metasearch.search.documents.page_names import is_address, is_path
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import group_of, page_of
 
@@ -68,17 +67,12 @@ class Pages:
         questions = [each for each in data.questions if each.id in asked]
         own = merge_groups(questions, candidates)
         wrong = _wrong(data, meant, book, relevant)
-        others = _spread([page for page in book.pages if page not in near], book.pages, most)
+        others = [page for page in book.pages if page not in near]
+        others = others[:: max(1, -(-sum(len(book.pages[page]) for page in others) // most))]  # evenly spaced
         notes = [said, *_describe(data, asked, book, near, others, translated)]
         beside = frozenset(_id(i) for page in near for i in book.pages[page] if i not in positive)
         unlabelled = tuple(book.candidate(i, relevant) for page in others for i in book.pages[page])
         return cls(replace(own, grades=wrong, notes=data.notes), unlabelled, beside, tuple(notes))
-
-
-def quoted_languages(data: RetrievalData) -> set[str]:
-    """Return the languages of questions and answers, except answers that are paths or addresses."""
-    named = (each.language for each in data.candidates if not (is_path(each.text) or is_address(each.text)))
-    return {*(question.language for question in data.questions), *named}
 
 
 class _Book:
@@ -91,7 +85,9 @@ class _Book:
         self.language = {page: commonest(passages[i].language for i in own) for page, own in self.pages.items()}
         self.translations: dict[str, tuple[str, ...]] = {}
         """Page → itself and its translations."""
-        for alike in grouped(self.pages, lambda page: _key(passages[self.pages[page][0]])).values():
+        first = {page: passages[own[0]] for page, own in self.pages.items()}
+        named = {page: replace(each, file=Path(each.file).as_posix()) for page, each in first.items()}
+        for alike in grouped(self.pages, lambda page: group_of(named[page])).values():
             apart = len({self.language[page] for page in alike}) == len(alike)
             self.translations |= {page: alike if apart else (page,) for page in alike}
 
@@ -141,12 +137,6 @@ def _wrong(
     return grades
 
 
-def _spread(pages: Sequence[str], passages_of: Mapping[str, Sequence[int]], most: int) -> list[str]:
-    """Return evenly spaced pages with about `most` passages."""
-    step = max(1, -(-sum(len(passages_of[page]) for page in pages) // most))
-    return list(pages[::step])
-
-
 def _describe(
     data: RetrievalData,
     asked: Collection[str],
@@ -179,8 +169,3 @@ def _id(i: int) -> str:
 def _name(passage: Passage) -> str:
     file, line = page_of(passage)
     return f"{file}:{line}" if line else file
-
-
-def _key(first: Passage) -> str:
-    """Return what the translations of a page share, given its first passage."""
-    return group_of(replace(first, file=Path(first.file).as_posix()))

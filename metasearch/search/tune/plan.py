@@ -1,14 +1,23 @@
 """Which steps and folds fit into a limit of time."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self, cast
 
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import RetrievalData
 from metasearch.evaluation.report.formats import duration
 from metasearch.search.tune.labels import LEAST_FOLDS
-from metasearch.search.tune.steps import Step
+from metasearch.search.tune.steps import FINE_TUNE, Step
+from metasearch.search.tune.training import prepare
 
 log = logging.getLogger(__name__)
+
+_BACKWARD, _INNER = 3.0, 9.0
+"""Texts that are encoded in the time of training on one: in fine-tuning, and in a meta-learner with its inner steps."""
+_ALIGNMENT = 320 * 64 * 4
+"""Texts of an alignment: steps, pairs, and the passes over the two sides of a pair."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,12 @@ class Plan:
     folds: int
     each: Mapping[Step, float]
     alignment: float
+
+    @classmethod
+    def of(cls, steps: Sequence[Step], folds: Sequence[Benchmark], per_text: float, encoder: str) -> Self:
+        """Return the plan to score steps on folds; a text takes `per_text` seconds to encode with an encoder."""
+        costs = {step: per_text * cost(step, folds[0], encoder) for step in steps}
+        return cls(tuple(steps), len(folds), costs, per_text * _ALIGNMENT)
 
     @property
     def seconds(self) -> float:
@@ -48,3 +63,18 @@ class Plan:
     def __str__(self) -> str:
         steps = ", ".join(map(str, self.steps))
         return f"{len(self.steps)} steps ({steps}) on {self.folds} folds: about {duration(self.seconds)}"
+
+
+def cost(step: Step, benchmark: Benchmark, encoder: str) -> float:
+    """Return how many texts would take as long to encode as training a step and scoring it on one fold."""
+    if not step.trains:
+        return 0.0  # the vectors of all texts are known
+    trained, recipe = prepare(step, benchmark, encoder)
+    train, test = (cast(RetrievalData, part) for part in (trained.split.train, trained.split.test))
+    sets, links = recipe.episodes, len(trained.arrangements["meta-train"][0].variants)
+    # Each triplet has a question, an answer and a negative; a text is encoded once in a set.
+    each = [size + min(2 * size, len(train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
+    steps = recipe.budget.meta_train * sum(each) * (_BACKWARD if step.learner == FINE_TUNE else _INNER)
+    # The vectors that negatives are mined by are known, except of an aligned encoder.
+    encoded = [test, train] if sets.negatives == "mined" and step.aligned else [test]
+    return steps + sum(len(part.questions) + len(part.candidates) for part in encoded)

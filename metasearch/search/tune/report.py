@@ -1,24 +1,38 @@
 """The report of a tuning, and the card of its encoder."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 
-from metasearch.config.measure import BALANCED, EXPANDED
-from metasearch.config.run import DEFAULT_ENCODER
+import numpy as np
+
+from metasearch.config.run import DEFAULT_ENCODER, TuneConfig
 from metasearch.encoders.encoder import Encoder
+from metasearch.errors import quoted
 from metasearch.evaluation.report.build import files
 from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.jackknife import Interval
-from metasearch.pipelines.cards import Base, Dataset, make_card
-from metasearch.search.tune.choice import Choice
-from metasearch.search.tune.questions import MOST, Shown
-from metasearch.search.tune.table import ALPHA, SIDES
+from metasearch.io import atomic_write
+from metasearch.pipelines.card_file import CARD
+from metasearch.pipelines.cards import Base, Dataset, find_base, make_card
+from metasearch.pipelines.run import Run
+from metasearch.runs.folder import RunFolder
+from metasearch.runs.per_query_results import Ranking, load
+from metasearch.runs.versions import describe_versions, versions
+from metasearch.search.tune.choice import Choice, Moved
+from metasearch.search.tune.indexing import RANKINGS
+from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.steps import Step
+from metasearch.search.tune.table import ALPHA, SIDES, results_path
+from metasearch.training.hardware import used
 from metasearch.version import __version__
 
-RANKINGS: Mapping[str, Mapping[str, bool]] = {BALANCED: {"balance": True}, EXPANDED: {"expand": True}}
-"""Pool → the setting of an index that is searched in the same way."""
-PLAIN: Mapping[str, bool] = {"balance": False, "expand": False}
-FLATTERS = (
+_MOST = 10
+"""Questions that gained and questions that lost, which are shown."""
+_HITS_SHOWN = 3
+_LONGEST = 60
+_FLATTERS = (
     "Only labelled texts were searched, which flatters: users search all passages. --documents scores what they find."
 )
 _EXPLAINED = (
@@ -35,7 +49,7 @@ _BY_LANGUAGE = (
     "Scores of the kept line. Where pages are ranked, those in the "
     "question's language and those in other languages are also scored apart, each among pages that are not relevant."
 )
-_HITS = f"The questions that changed most, {MOST} at most in each table. Relevant hits have a check mark."
+_HITS = f"The questions that changed most, {_MOST} at most in each table. Relevant hits have a check mark."
 _NESTED = (
     "A choice flatters the scores that it was made on. So intervals of gains are corrected for the number of lines. "
     "Without one fold, the same line is chosen {same} of {folds} times. Where another one is, the sentence above also "
@@ -43,12 +57,70 @@ _NESTED = (
 )
 
 
-def build_report(
+@dataclass(frozen=True)
+class _Shown:
+    """A question and the texts of its first hits by the first line and by the step that was chosen."""
+
+    question: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    moved: Moved
+
+
+def write_report(
+    run: Run[TuneConfig],
+    base: Encoder,
+    tuned: Encoder,
+    labels: Labels,
+    choice: Choice | None,
+    notes: Sequence[str],
+) -> None:
+    """Write the report of a tuning, and the card of its saved encoder.
+
+    Args:
+        run: the tuning.
+        base: the base encoder.
+        tuned: the saved encoder.
+        labels: of the tuning.
+        choice: the kept step; None if there were too few labels to choose.
+        notes: what was skipped, in words.
+    """
+    folder, config = run.files, run.config
+    result, languages = str(choice) if choice else notes[-1], sorted(labels.data.languages)
+    facts = {"encoder": base.name, "labels": labels.data.describe(), "languages": ", ".join(languages)}
+    facts |= {"seed": str(config.seed), "versions": describe_versions(versions())}
+    shown = _show(folder, labels.benchmark.task.name, choice) if choice and labels.benchmark else []
+    texts = _build_report(_sentences(run, labels, choice, result), facts, choice, notes, shown)
+    source = find_base("base", config.encoder.name, base.origin)
+    atomic_write(folder.model / CARD, _build_card(tuned, source, result, languages, facts))
+    atomic_write(folder.path / "report.html", texts["report.html"])
+    folder.finish(texts["report.md"], used(run.seconds, tuned.device))
+
+
+def _sentences(run: Run[TuneConfig], labels: Labels, choice: Choice | None, result: str) -> list[str]:
+    """Return the first sentences of the report: the result, and how to use it."""
+    model, documents = run.files.model, run.config.documents
+    sentences = [_FLATTERS, result] if choice and labels.whole and not documents else [result]
+    if choice and choice.kept.step.adapts:
+        sentences.append("The adapter is in index/, computed from all labels; the model in model/ has none.")
+    elif choice and choice.kept.step.trains:
+        sentences.append(f"The model in model/ is trained on all {len(labels.data.questions)} labels.")
+    ranking = RANKINGS.get(choice.kept.pool, {}) if choice else {}
+    if documents:
+        sentences.append(f'Search: metasearch search {quoted(run.files.path)} "..."')
+    elif ranking:
+        options = " ".join(f"--{name}" for name in ranking)
+        how = f"metasearch index DOCUMENTS --encoder {quoted(model)} {options} -o INDEX"
+        sentences.append(f"Index documents to be searched so: {how}")
+    return sentences
+
+
+def _build_report(
     sentences: Sequence[str],
     facts: Mapping[str, str],
     choice: Choice | None,
     notes: Sequence[str],
-    shown: Sequence[Shown] = (),
+    shown: Sequence[_Shown] = (),
 ) -> Mapping[str, str]:
     """Return name → text of the files of a report, `report.html` and `report.md` among them; `choice` may be None.
 
@@ -57,7 +129,7 @@ def build_report(
     sections = [_scores(choice), _by_language(choice), *_questions(shown)] if choice else []
     sections.append(Section("notes", "Notes", tuple(notes) or ("Nothing was skipped.",)))
     if choice:
-        sections.append(Section("next", "Next steps", next_steps(choice, facts["encoder"])))
+        sections.append(Section("next", "Next steps", _next_steps(choice, facts["encoder"])))
     footer = f"Written by metasearch {__version__}."
     return files(Report("Tuning", tuple(sentences), tuple(facts.items()), tuple(sections), footer))
 
@@ -91,7 +163,7 @@ def _by_language(choice: Choice) -> Section:
     return Section("by-language", "By language", (_BY_LANGUAGE,), tables=(table,))
 
 
-def _questions(shown: Sequence[Shown]) -> list[Section]:
+def _questions(shown: Sequence[_Shown]) -> list[Section]:
     """Return the questions that gained and lost most, with their first hits."""
     tables = []
     for key, title, own in (
@@ -101,7 +173,11 @@ def _questions(shown: Sequence[Shown]) -> list[Section]:
         lines = [
             Line(
                 (each.question,),
-                (Cell(each.moved.base), Cell(each.moved.score), *map(_hits, (each.before, each.after))),
+                (
+                    Cell(each.moved.base),
+                    Cell(each.moved.score),
+                    *(Cell(text=" / ".join(own)) for own in (each.before, each.after)),
+                ),
             )
             for each in own
         ]
@@ -111,11 +187,7 @@ def _questions(shown: Sequence[Shown]) -> list[Section]:
     return [Section("questions", "Questions", (_HITS,), tables=tuple(tables))] if tables else []
 
 
-def _hits(texts: Sequence[str]) -> Cell:
-    return Cell(text=" / ".join(texts))
-
-
-def next_steps(choice: Choice, encoder: str) -> tuple[str, ...]:
+def _next_steps(choice: Choice, encoder: str) -> tuple[str, ...]:
     """Return what may help, by what was found; `encoder` is the name of the base encoder."""
     steps = (
         ["Ask 20 new questions about pages without a label before you rely on a gain."]
@@ -132,7 +204,7 @@ def next_steps(choice: Choice, encoder: str) -> tuple[str, ...]:
     return tuple(steps) or ("None.",)
 
 
-def build_card(encoder: Encoder, source: Base, result: str, languages: Sequence[str], facts: Mapping[str, str]) -> str:
+def _build_card(encoder: Encoder, source: Base, result: str, languages: Sequence[str], facts: Mapping[str, str]) -> str:
     """Return the card for an encoder of `metasearch tune`, from `source`; `result` says what was kept, and why."""
     return make_card(
         encoder,
@@ -147,3 +219,39 @@ def build_card(encoder: Encoder, source: Base, result: str, languages: Sequence[
         facts=facts,
         tags=("language-neutral",),
     )
+
+
+# Questions whose scores changed most, with the first hits before and after.
+
+
+def _show(run: RunFolder, task: str, choice: Choice) -> list[_Shown]:
+    """Return the questions that gained most and those that lost most, the greatest changes first."""
+    moved, first = choice.moved, choice.standings[0]
+    gained = [each for each in moved if each.gain > 0][:_MOST]
+    lost = [each for each in reversed(moved) if each.gain < 0][:_MOST]
+
+    @cache
+    def ranking(step: Step, fold: int, pool: str) -> Ranking | None:
+        return load(results_path(run, task, step, fold, pool))[0].ranking
+
+    found = []
+    for each in (*gained, *lost):
+        fold, language, uid = each.place
+        base, own = ranking(first.step, fold, first.pool), ranking(choice.kept.step, fold, choice.kept.pool)
+        if base and own:
+            row = next(i for i, one in enumerate(own.questions) if (one.language, one.id) == (language, uid))
+            text = f"{_shortened(own.questions[row].text)} ({language})"
+            found.append(_Shown(text, _first(base, row), _first(own, row), each))
+    return found
+
+
+def _first(ranking: Ranking, row: int) -> tuple[str, ...]:
+    relevant = ranking.relevant[ranking.offsets[row] : ranking.offsets[row + 1]]
+    top = ranking.top[row, :_HITS_SHOWN]
+    texts = (f"{_shortened(ranking.candidates[i].text)} ({ranking.candidates[i].language})" for i in top)
+    return tuple(text + " ✓" * bool(right) for text, right in zip(texts, np.isin(top, relevant), strict=True))
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

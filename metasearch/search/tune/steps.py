@@ -1,18 +1,20 @@
 """The steps: ways to make an encoder from labels that the data allows; the simplest first."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import cache
+from itertools import product, starmap
 
 from metasearch.config import registry
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, require_known
 
-BASE, FINE_TUNE = "base encoder", "fine-tune"
+_BASE, FINE_TUNE = "base encoder", "fine-tune"
 ADAPTER, ANSWERED = "adapter", "adapter with answers"
-"""Query adapters in closed form; the first reads no answers. See `metasearch.search.tune.adapt.metric`."""
+READS_ANSWERS = {ADAPTER: False, ANSWERED: True}
+"""Query adapters in closed form (`metasearch.search.tune.adapt.metric`), and whether each reads answers."""
+_PARTS = ("alignment", "projection")
+"""Parts of a step's name before its learner, which may be called as one of these."""
 _SHUFFLED = ", shuffled labels"
-_NAME = re.compile(r"(alignment(?: \+ |$))?(projection(?: \+ |$))?(?:learner )?(.*)", re.S)
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Step:
     @property
     def adapts(self) -> bool:
         """Whether it has an adapter of queries, which belongs to an index."""
-        return self.learner in (ADAPTER, ANSWERED)
+        return self.learner in READS_ANSWERS
 
     @property
     def trains(self) -> bool:
@@ -41,7 +43,7 @@ class Step:
     @property
     def learns(self) -> bool:
         """Whether it learns from answers."""
-        return self.learner not in ("", ADAPTER)
+        return READS_ANSWERS.get(self.learner, bool(self.learner))
 
     @property
     def control(self) -> "Step":
@@ -49,19 +51,22 @@ class Step:
         return replace(self, shuffled=True)
 
     def __str__(self) -> str:
-        first = "alignment + " * self.aligned + "projection + " * self.projected
-        name = f"{first}{self.learner}" if self.learner else first.removesuffix(" + ") or BASE
-        # A learner may be called as one of these.
-        if self.parse(name) != replace(self, shuffled=False):
-            name = f"{first}learner {self.learner}"
-        return name + _SHUFFLED * self.shuffled
+        first = [part for part, has in zip(_PARTS, (self.aligned, self.projected), strict=True) if has]
+        learner = f"learner {self.learner}" if self.learner in _PARTS else self.learner
+        return (" + ".join([*first, *filter(None, [learner])]) or _BASE) + _SHUFFLED * self.shuffled
 
-    @classmethod
-    def parse(cls, name: str) -> Self:
-        """Return the step of a name, as `str` writes it into the results."""
-        own = name.removesuffix(_SHUFFLED)
-        aligned, projected, learner = _NAME.fullmatch("" if own == BASE else own).groups()  # type: ignore[union-attr]
-        return cls(learner, bool(projected), bool(aligned), own != name)
+    @staticmethod
+    def named(name: str) -> "Step":
+        """Return the step that results name so; `ConfigError` if none is, such as after a learner was uninstalled."""
+        known = _steps_by_name()
+        require_known("step", name, known)
+        return known[name]
+
+
+@cache
+def _steps_by_name() -> dict[str, Step]:
+    learners, either = ("", *READS_ANSWERS, *registry.names("learners")), (False, True)
+    return {str(step): step for step in starmap(Step, product(learners, either, either, either))}
 
 
 def list_steps(
@@ -81,7 +86,7 @@ def list_steps(
             raise ConfigError(f"learner '{learner}' does not learn from labels; `metasearch distill` runs it")
     steps = [Step(), Step(projected=True)] if projected else [Step()]
     if indexed:
-        steps = [*reversed(steps), Step(ADAPTER, projected), Step(ANSWERED, projected)]
+        steps = [*reversed(steps), *(Step(adapter, projected) for adapter in READS_ANSWERS)]
     steps.append(Step(FINE_TUNE, projected))
     steps += [Step(FINE_TUNE, True, True)] * aligned
     others = [learner for learner in dict.fromkeys(learners) if learner != FINE_TUNE]

@@ -60,7 +60,7 @@ class Table:
         """Return the table of a folder, with the measure that its task monitors."""
         rows = [row for row in run.results() if (row["measure"], row["language"]) == (row["monitor"], MEAN)]
         cells = {(row["learner"], row["fold"]): row["task"] for row in sorted(rows, key=lambda row: row["rank"])}
-        paths = {(Step.parse(name), fold): results_path(run, task, name, fold) for (name, fold), task in cells.items()}
+        paths = {(Step.named(name), fold): results_path(run, task, name, fold) for (name, fold), task in cells.items()}
         return cls.of({cell: load(path)[0] for cell, path in paths.items()}, rows[0]["monitor"], accept)
 
     @classmethod

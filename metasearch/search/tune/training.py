@@ -11,7 +11,7 @@ from metasearch.config.library import load_mode, load_recipe
 from metasearch.config.recipe import Recipe
 from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark, in_one_language
-from metasearch.data.records import Question, RetrievalData, grouped
+from metasearch.data.records import RetrievalData, grouped
 from metasearch.episodes.samplers import fit_sizes
 from metasearch.pipelines.compatibility import learner_class
 from metasearch.search.tune.steps import FINE_TUNE, Step
@@ -24,11 +24,6 @@ _SMALL = "e5"
 """Encoder whose recipes fit some dozen questions; for encoders without recipes."""
 _FEW = 32
 """Questions of a set of fine-tuning, where the labels do not fill two sets of the recipe."""
-
-_BACKWARD, _INNER = 3.0, 9.0
-"""Texts that are encoded in the time of training on one: in fine-tuning, and in a meta-learner with its inner steps."""
-ALIGNMENT = 320 * 64 * 4
-"""Texts of an alignment: steps, pairs, and the passes over the two sides of a pair."""
 
 
 def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, Recipe]:
@@ -66,7 +61,10 @@ def shuffled(data: RetrievalData, seed: int) -> RetrievalData:
     Groups are shifted along a random circle, so that none keeps its own; a page and its translations are one group.
     Questions of a larger group share the answers of a smaller one in turn.
     """
-    ids = {group: tuple(dict.fromkeys(q.id for q in own)) for group, own in grouped(data.questions, _group).items()}
+    ids = {
+        group: tuple(dict.fromkeys(q.id for q in own))
+        for group, own in grouped(data.questions, lambda q: q.group).items()
+    }
     circle = [list(ids)[i] for i in stream(seed, "shuffled labels").permutation(len(ids))]
     takes: dict[str, list[str]] = {}
     for group, other in zip(circle, (*circle[1:], *circle[:1]), strict=True):
@@ -76,22 +74,3 @@ def shuffled(data: RetrievalData, seed: int) -> RetrievalData:
     candidates = (replace(each, answers=tuple(own)) for each, own in zip(data.candidates, answers, strict=True))
     grades = {(new, name): grade for (uid, name), grade in data.grades.items() for new in takes.get(uid, ())}
     return replace(data, candidates=tuple(candidates), grades=grades)
-
-
-def _group(question: Question) -> str:
-    return question.group
-
-
-def cost(step: Step, benchmark: Benchmark, encoder: str) -> float:
-    """Return how many texts would take as long to encode as training a step and scoring it on one fold."""
-    if not step.trains:
-        return 0.0  # the vectors of all texts are known
-    trained, recipe = prepare(step, benchmark, encoder)
-    train, test = (cast(RetrievalData, part) for part in (trained.split.train, trained.split.test))
-    sets, links = recipe.episodes, len(trained.arrangements["meta-train"][0].variants)
-    # Each triplet has a question, an answer and a negative; a text is encoded once in a set.
-    each = [size + min(2 * size, len(train.candidates)) for size in (sets.k, *[sets.q] * (links - 1))]
-    steps = recipe.budget.meta_train * sum(each) * (_BACKWARD if step.learner == FINE_TUNE else _INNER)
-    # The vectors that negatives are mined by are known, except of an aligned encoder.
-    encoded = [test, train] if sets.negatives == "mined" and step.aligned else [test]
-    return steps + sum(len(part.questions) + len(part.candidates) for part in encoded)

@@ -14,19 +14,22 @@ from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
+from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import ProjectedEncoder, append
+from metasearch.encoders.maps import estimate
+from metasearch.encoders.neutral import ProjectedEncoder, append, is_neutral
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines import factory
-from metasearch.pipelines.neutral import train_projection
+from metasearch.pipelines.neutral import train_projection, vectors_of
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.signals import interrupted
 from metasearch.search.index.local import LocalStore
+from metasearch.search.query.estimate import estimate_plan
 from metasearch.search.query.searcher import Searcher
-from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex, plan_of, rows_of
+from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.training import prepare, shuffled
@@ -70,8 +73,8 @@ class Workshop:
         if searched:
             texts = [question.text for question in data.questions]
             vectors.add(texts, "question", np.stack([searched.queries[text] for text in texts]))
-            rows = rows_of(searched.store, data.candidates)
-            vectors.add([each.text for each in data.candidates], "candidate", searched.store.stored.take(rows))
+            stored = searched.store.stored.take(searched.rows)
+            vectors.add([each.text for each in data.candidates], "candidate", stored)
             some = [each.text for each in data.candidates[:_TIMED]]
         else:
             encoder.encode([data.questions[0].text], "question")  # the first call makes what later ones use
@@ -96,7 +99,7 @@ class Workshop:
         else:
             encoder = self._projected(benchmark, callback) if step.projected else self.vectors
         if self.searched:
-            plan = plan_of(encoder, self.searched.passages)
+            plan = estimate_plan(encoder, self.searched.passages)
             encoder, sharpness = PlannedEncoder(encoder, plan), plan.sharpness
         if step.shuffled and not step.learns:
             test = shuffled(test, benchmark.fold)
@@ -129,3 +132,14 @@ class Workshop:
         return ProjectedEncoder(
             self.vectors, train_projection(self.encoder, benchmark, settings, callback, self.vectors)
         )
+
+
+def project_alone(encoder: Encoder, labels: Labels, callback: Callback) -> str:
+    """Remove language bias from an encoder, which takes no label, if it can be; return what was done, in words."""
+    if is_neutral(encoder):
+        return "The base encoder is kept: it has a projection."
+    if not (languages := labels.projectable()):
+        return "The base encoder is kept: the texts are too few for a projection."
+    texts = tagged_of(labels.everything, ProjectionSettings().texts, languages)
+    append(encoder, estimate(vectors_of(encoder, texts, callback)))
+    return "Language bias was removed from the base encoder, which needs no labels."

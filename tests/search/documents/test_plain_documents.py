@@ -2,10 +2,10 @@
 
 import pytest
 
+from benchmarks.common.documents import read
 from helpers.files import write
 from helpers.passages import shown
 from metasearch.errors import DataError
-from metasearch.search.documents.read import read
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CR LF", "CR"])

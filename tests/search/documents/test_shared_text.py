@@ -2,9 +2,9 @@
 
 import pytest
 
+from benchmarks.common.documents import read
 from metasearch.search.documents import pages
 from metasearch.search.documents.chunking import Settings
-from metasearch.search.documents.read import read
 
 PAGE = """<html lang=en><head><title>Page {n} - Acme Help</title></head><body>
 <div>Acme Help</div>

@@ -14,7 +14,7 @@ import pytest
 from helpers.commands import metasearch
 from helpers.indexes import Given, kind, made, queries, write_index
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
-from metasearch.search.index.base import SearchError
+from metasearch.search.index.base import Scope, SearchError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql import PostgresStore
@@ -227,13 +227,13 @@ def test_words_are_ranked_by_bm25_also_after_updates(postgres, tmp_path):
     copied(postgres, tmp_path / "b", made(3))
     store = PostgresStore.open(postgres.address("help"))
     for languages, where in (((), ()), (["el", "de", "tr"], parse_conditions(["path=docs"]))):
-        ((rows, scores),) = store.search_words(words, ["0.1 missing"], 5, languages, where)
+        ((rows, scores),) = store.search_words(words, ["0.1 missing"], 5, Scope(languages, where))
         assert [passage.text for passage, _ in store.passages(rows)] == ["passage 0.1"]
         # f / (f + k1 (1 - b + b · 2 / 2)) · ln(1 + (3 - 1 + 0.5) / (1 + 0.5)), with f = 1 and k1 = 1.5
         assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 2.5 / 1.5)], rel=1e-5)
-    ((rows, scores),) = store.search_words(words, ["passage"], 2, ["de", "tr"], ())
+    ((rows, scores),) = store.search_words(words, ["passage"], 2, Scope(["de", "tr"]))
     assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 0.5 / 3.5)] * 2, rel=1e-5)
-    assert store.search_words(words, ["missing"], 2, [], ())[0][0].tolist() == []
+    assert store.search_words(words, ["missing"], 2)[0][0].tolist() == []
 
 
 def test_files_and_folders_are_conditions(postgres, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 
 from helpers.indexes import Given, kind, made, queries, write_index
 from metasearch.errors import ConfigError, RunFolderError
+from metasearch.search.index.base import Scope
 from metasearch.search.index.copies import numbers_of_keys
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
@@ -76,7 +77,7 @@ def test_words_are_ranked_by_bm25(tmp_path, client):
     """Texts are `passage SEED.NUMBER`: the second word is in one text of three, the first in all."""
     copied(client, tmp_path / "index", made(3))
     remote = QdrantStore(ADDRESS, client)
-    ((rows, scores),) = remote.search_words(words, ["0.1 missing"], 5, ["el", "de", "tr"])
+    ((rows, scores),) = remote.search_words(words, ["0.1 missing"], 5, Scope(["el", "de", "tr"]))
     assert [p.text for p, _ in remote.passages(rows)] == ["passage 0.1"]
     # f / (f + k1 (1 - b + b · 2 / 2)) · ln(1 + (3 - 1 + 0.5) / (1 + 0.5)), with f = 1 and k1 = 1.5
     assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 2.5 / 1.5)], rel=1e-5)

@@ -8,6 +8,7 @@ import pytest
 
 from helpers.indexes import made, queries, write_index
 from metasearch.errors import RunFolderError
+from metasearch.search.index.base import Scope
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.qdrant import KEY_VARIABLE, Address, QdrantStore
 
@@ -127,7 +128,7 @@ def test_the_calls_of_a_copy_and_of_a_search(server, address, index):
     assert asked["filter"] == {"must": [inside]}
 
     server.heard.clear()
-    table = store.score_pages(queries()[0], (rows[0], scores[0]), ["el", "de"])
+    table = store.score_pages(queries()[0], (rows[0], scores[0]), Scope(["el", "de"]))
     assert (table.rows.tolist(), table.scores.tolist(), table.starts.tolist()) == ([7], [0.5], [0])
     (counted,) = (body for _, path, body, _ in server.heard if path.startswith("/collections/help/points/count"))
     assert counted == {"filter": {"must": [{"key": "page_group", "match": {"any": ["g"]}}, inside]}, "exact": True}

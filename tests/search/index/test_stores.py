@@ -4,7 +4,7 @@ import importlib.util
 import os
 import re
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,11 +14,12 @@ from helpers import indexes
 from helpers.documents import DOCUMENTS
 from helpers.indexes import Given, Made, key_of, made, write_index
 from helpers.qdrant_edge import EdgeClient
+from metasearch.config import registry
 from metasearch.encoders.maps import Projection
 from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import page_of
-from metasearch.search.index.base import SearchError, passage_keys
+from metasearch.search.index.base import Scope, SearchError, passage_keys
 from metasearch.search.index.copies import vectors_mark
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import Learned, SearchPlan
@@ -96,7 +97,16 @@ def postgresql(folder, patch, request, name):
     return PostgresStore, server.address(name)
 
 
-STORES = {make.__name__: make for make in (memory, qdrant, qdrant_engine, qdrant_server, postgresql)}
+def offered(store):
+    """Return what makes the place of a copy in a store that needs no server of its own."""
+    return lambda folder, patch, request, name: (registry.load("stores", store).STORE, f"{store}://{name}")
+
+
+PLACES = {QdrantStore: (qdrant, qdrant_engine, qdrant_server), PostgresStore: (postgresql,)}
+"""Store → what makes places of copies, where they need a server or a client for tests."""
+REGISTERED = {name: registry.load("stores", name).STORE for name in registry.names("stores")}
+STORES = {make.__name__: make for make in (memory, *chain.from_iterable(PLACES.values()))}
+STORES |= {name: offered(name) for name, store in REGISTERED.items() if store not in PLACES}
 
 
 def copy_index(index, request, folder, name, expanded=False):
@@ -250,7 +260,7 @@ def test_it_has_all_passages_of_pages_and_their_translations(site, site_copy, as
             inside = [asked.get("languages", [])]
             ((rows, _),) = store.search(query[None], 99, inside, asked.get("expanded", False), asked["where"])
             # What they are ranked by counts for nothing, as that of words in a hybrid search.
-            tables.append(store.score_pages(query, (rows[0], np.zeros(rows.shape[1], np.float32)), **asked))
+            tables.append(store.score_pages(query, (rows[0], np.zeros(rows.shape[1], np.float32)), Scope(**asked)))
             assert pages in (None, len(tables[-1].starts))
             assert groups in (None, len({*tables[-1].groups.tolist()}))
         (exact, expected), (found, scores) = map(pages_in, (site, site_copy), tables)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.common.documents import read
 from helpers.commands import metasearch
 from helpers.indexes import Made, expected, found_by, made, queries, write_index
 from helpers.passages import passages_of
@@ -18,9 +19,8 @@ from helpers.serving import running
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Notes
-from metasearch.search.documents.read import read
 from metasearch.search.documents.readers.rows import ROUNDED, _further_fields
-from metasearch.search.index.base import passage_keys
+from metasearch.search.index.base import Scope, passage_keys
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.postgresql import PostgresStore
 from metasearch.search.index.qdrant import Address, QdrantStore, copy_to_qdrant
@@ -134,7 +134,7 @@ def test_a_copy_in_a_database_gives_conditions_the_same_meaning(content, store, 
         found = [passage for passage, _ in remote.passages(rows[0])]
         assert {each.text for each in found} == {each.text for each in part_with(content, chosen).passages}, where
         assert all(each.fields in FIELDS for each in found)
-        ((words, _),) = remote.search_words(lambda texts: [[1] for _ in texts], ["x"], 50, ["de"], meets(where))
+        ((words, _),) = remote.search_words(lambda texts: [[1] for _ in texts], ["x"], 50, Scope(["de"], meets(where)))
         assert len(words) == sum(each.language == "de" for each in part_with(content, chosen).passages), where
     with pytest.raises(ConfigError, match=r"no passage has the field 'more'\. Known: new, price, tags, topic"):
         remote.search(queries(1), where=meets("more=1"))

@@ -5,6 +5,7 @@ It is made by default where two languages have five passages each.
 
 import json
 import sqlite3
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from metasearch.encoders.maps import estimate
 from metasearch.encoders.neutral import append
 from metasearch.errors import DataError, EncoderError, Interrupted, RunFolderError
 from metasearch.runs.callbacks import Callback
-from metasearch.search.index import writer
+from metasearch.search.index import database
 from metasearch.search.index.database import PROJECTED
 from metasearch.search.index.exact_search import to_int8
 from metasearch.search.index.local import LocalStore
@@ -240,8 +241,10 @@ def test_an_index_of_an_earlier_version_opens_as_before_and_keeps_its_projection
     with writing(docs / "anew", store.kind) as anew:
         given = [(anew.places_by_file[name], (store.root / name).as_posix()) for name in store.files]
         files = [replace(places, file=replace(places.file, path=path)) for places, path in given]
-    monkeypatch.setattr(writer, "SCHEMA", PROJECTED)
-    with writing(docs / "index", kind) as earlier:
+    with ExitStack() as stack:
+        with monkeypatch.context() as patched:
+            patched.setattr(database, "SCHEMA", PROJECTED)
+            earlier = stack.enter_context(writing(docs / "index", kind))
         passages = [passage for passage, _ in store.passages(rows)]
         earlier.upsert(store.quantised.take(rows), passages, store.row_keys())
         earlier.finish(files, store.plan)

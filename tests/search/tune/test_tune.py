@@ -5,15 +5,15 @@ import re
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import special
 
 import metasearch as ms
+from metasearch.config import registry
 from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.data.labels import load_labels
 from metasearch.data.records import Candidate
@@ -25,10 +25,10 @@ from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.tune import training
 from metasearch.search.tune.choice import Choice
+from metasearch.search.tune.indexing import RANKINGS
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.plan import Plan
-from metasearch.search.tune.report import RANKINGS
-from metasearch.search.tune.steps import Step, list_steps
+from metasearch.search.tune.steps import READS_ANSWERS, Step, list_steps
 from metasearch.search.tune.table import Table
 from metasearch.search.tune.training import prepare
 
@@ -134,16 +134,13 @@ def test_scores_of_all_folds_are_read_by_question_whatever_their_order():
         Table.of({**base, (TUNED, 0): short, (TUNED, 1): other}, "map@20")
 
 
-LEARNERS = st.one_of(
-    st.sampled_from(["", "fine-tune", "projection", "alignment", "base encoder", "learner projection"]),
-    st.lists(st.sampled_from(["alignment", "projection", "learner", "maml"]), min_size=1).map(" + ".join),
-)
-
-
-@given(LEARNERS, st.booleans(), st.booleans())
-def test_a_step_is_the_same_after_it_was_written_and_read_whatever_its_learner_is_called(learner, projected, aligned):
-    step = Step(learner, projected, aligned)
-    assert Step.parse(str(step)) == step
+def test_every_step_is_found_by_its_name_in_results():
+    names = ["", *READS_ANSWERS, *registry.names("learners")]
+    steps = [Step(*each) for each in product(names, *[(False, True)] * 3)]
+    assert [Step.named(str(step)) for step in steps] == steps
+    assert str(Step("projection", True)) == "projection + learner projection"
+    with pytest.raises(ConfigError, match=r"unknown step 'projection \+ mamml'\. Did you mean 'projection \+ maml'"):
+        Step.named("projection + mamml")
 
 
 def test_a_ranking_that_another_of_its_step_beats_is_not_kept():
@@ -362,7 +359,7 @@ def earlier(tmp_path):
 
     Its model is left out. Made by `ms.tune(rows(), folder, encoder="tiny", folds=3, learners=["maml"])`, two episodes.
     """
-    return shutil.copytree(Path(__file__).parents[1] / "fixtures/tuning", tmp_path / "earlier")
+    return shutil.copytree(Path(__file__).parents[2] / "fixtures/tuning", tmp_path / "earlier")
 
 
 def test_a_finished_tuning_of_an_earlier_version_is_shown_with_its_report_and_scores(earlier):

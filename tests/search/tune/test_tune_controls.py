@@ -180,7 +180,7 @@ def test_a_control_trains_as_its_step_does():
     (_, recipe), (trained, control) = prepare(TUNED, fold, "tiny"), prepare(TUNED.control, fold, "tiny")
     assert recipe == control
     assert trained.split.test == fold.split.test
-    assert Step.parse(str(TUNED.control)) == TUNED.control
+    assert Step.named(str(TUNED.control)) == TUNED.control
 
 
 class Told:

@@ -16,6 +16,9 @@ from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import HeadingMark, Notes, Section
 from metasearch.search.documents.readers.text import lines
 
+SUFFIXES = (".html", ".htm")
+HOLDS = "page"
+
 _MOST = 2**24
 """Characters of a page, which is parsed as a whole."""
 _MOST_UNCLOSED = 20

@@ -18,6 +18,9 @@ from metasearch.search.documents.passage import HeadingMark, Notes, Section
 from metasearch.search.documents.readers.html import ENDLESS_COMMENT
 from metasearch.search.documents.readers.text import lines
 
+SUFFIXES = (".md", ".markdown")
+HOLDS = "page"
+
 _SIZE = 2**18
 """Characters of a section, unless a block of Markdown is longer."""
 _MOST = 2**22
@@ -181,7 +184,8 @@ def _hidden_in(text: str, start: int, end: int, missing: set[str], html: bool = 
                 continue
         start = found.end() if found else end
         if not code:
-            yield _span(match, start)
+            # Of an address with data, only the data are hidden.
+            yield (match.end() if match["before"] else match.start()), start
 
 
 def _closing(match: re.Match[str]) -> str:
@@ -194,8 +198,3 @@ def _closing(match: re.Match[str]) -> str:
     if kind == "before":
         return _DATA_ENDS.get(match["before"][-1], r"(?=[\s)>])|\Z")
     return _ENDS.get(kind, "")
-
-
-def _span(match: re.Match[str], end: int) -> Span:
-    """Return the hidden span up to an end. Of an address with data, only the data are hidden."""
-    return (match.end() if match["before"] else match.start()), end

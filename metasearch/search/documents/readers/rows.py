@@ -23,6 +23,9 @@ from metasearch.errors import DataError
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.search.documents.passage import Notes, Section
 
+SUFFIXES = (".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".feather")
+HOLDS = "rows"
+
 BLANK = "rows without text, skipped"
 ROUNDED = "decimals rounded to 64-bit floats"
 _LONGEST = 2**14

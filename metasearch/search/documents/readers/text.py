@@ -7,6 +7,9 @@ from metasearch.data.formats.text_files import text_lines, with_line_feeds
 from metasearch.search.documents.chunking import Settings, end_of_block
 from metasearch.search.documents.passage import Notes, Section
 
+SUFFIXES = (".txt",)
+HOLDS = "page"
+
 _SIZE = 2**18
 
 

@@ -1,10 +1,10 @@
 """`metasearch.adapt`: computes a query adapter of an index, and searches with it if it helps on held-out folds."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,15 +23,13 @@ from metasearch.search.query.searcher import Searcher
 from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
-from metasearch.search.tune.pages import Pages
-from metasearch.search.tune.steps import ADAPTER, ANSWERED, Step
+from metasearch.search.tune.steps import ANSWERED, READS_ANSWERS, Step
 from metasearch.search.tune.table import SIDES, Table
 
 log = logging.getLogger(__name__)
 
 SEARCHED = 20_000
 """Passages of pages without a label that a fold searches, about."""
-FORMS = (ADAPTER, ANSWERED)
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,8 @@ def adapt(
     searcher = open_searcher(index_folder(index), device, encoder, trust_remote_code)
     store = searcher.store
     assert isinstance(store, LocalStore)
-    chosen = name if name is not None else _free_name(store.state)
+    known = {each.name for each in adapters_in(store.state)}
+    chosen = name or next(free for i in count(1) if (free := f"adapter-{i}") not in known)
     require_new(store.state, chosen, store.folder)
     trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page)
     table = trial.table()
@@ -111,7 +110,7 @@ def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: b
     Raises:
         DataError: fewer than half of the labels have a page, or they are too few to hold some out.
     """
-    joined, notes = labels_on_pages(store, data, folds, same_page, SEARCHED)
+    joined, notes = Labels.on_index(store, data, folds, same_page, SEARCHED)
     for note in notes:
         log.info("%s", note)
     if joined.benchmark is None:
@@ -121,35 +120,6 @@ def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: b
             f"needs {LEAST_LABELS} queries about {2 * LEAST_FOLDS} pages, where translations are one page"
         )
     return joined
-
-
-def labels_on_pages(
-    store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, most: int, named: Sequence[str] = ()
-) -> tuple[Labels, tuple[str, ...]]:
-    """Return labels on the pages of an index, and what was joined and is searched, in words.
-
-    Args:
-        store: the index.
-        data: labels whose candidates name or quote pages.
-        folds: at most.
-        same_page: whether translations of a page answer what it answers; by default they do.
-        most: passages of pages without a label that are searched.
-        named: files and folders of the documents as they were named; by default the root of the index.
-
-    Raises:
-        DataError: fewer than half of the labels have a page.
-    """
-    found, root = store.passages_by_place(), store.root
-    passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
-    folders = named or ([] if root is None else [str(root)])
-    pages = Pages.of(data, passages, folders, most, same_page)
-    labels = replace(Labels.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance))
-    return labels, pages.notes
-
-
-def _free_name(state: Mapping[str, Any]) -> str:
-    known = {each.name for each in adapters_in(state)}
-    return next(name for i in range(1, len(known) + 2) if (name := f"adapter-{i}") not in known)
 
 
 @dataclass(frozen=True)
@@ -178,7 +148,7 @@ class Trial:
     def table(self) -> Table:
         """Return the scores of held-out folds by step, and of the control if answers would be kept."""
         folds, projected = range(self.labels.folds), self.index.plan.projection is not None
-        steps = [Step(form, projected) for form in ("", *FORMS)]
+        steps = [Step(form, projected) for form in ("", *READS_ANSWERS)]
         results = {(step, fold): self._score(step, fold) for step in steps for fold in folds}
         assert self.labels.benchmark is not None
         table = Table.of(results, self.labels.benchmark.task.monitor)

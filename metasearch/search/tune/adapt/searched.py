@@ -1,6 +1,5 @@
 """The search of an index on labelled queries: stored vectors, its plan, and the scores of held-out folds."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,30 +12,21 @@ from numpy.typing import NDArray
 from metasearch.config.measure import Pool
 from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import Candidate, RetrievalData, grouped
+from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.adapter import MappedEncoder
-from metasearch.encoders.maps import FIRST, LEAST_PAGES, centred, translation_map
 from metasearch.encoders.page_scores import sharpness_for
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
-from metasearch.search.documents.read import is_page
 from metasearch.search.index.base import Rows
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.query.estimate import SAMPLE, SPANS, own_passages, with_queries
 from metasearch.search.query.searcher import QUERY, Searcher
-from metasearch.search.tune.adapt.differences import Differences
+from metasearch.search.tune.adapt.metric import Differences
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.training import shuffled
 
 Vectors = NDArray[np.float32]
-
-
-def rows_of(store: LocalStore, candidates: Sequence[Candidate]) -> Rows:
-    """Return the rows of passages of an index, as candidates are named for their places."""
-    places = [int(each.id.removeprefix("passage ")) for each in candidates]
-    return store.place_rows[places]
 
 
 @dataclass(frozen=True)
@@ -70,22 +60,21 @@ class SearchedIndex:
         if self.plan.projection is None:
             return self
         queries = np.stack([*self.queries.values()])
-        documents = self.store.stored.take(rows_of(self.store, self.passages))
+        documents = self.store.stored.take(self.rows)
         sharpness = None if self.plan.sharpness is None else sharpness_for(queries @ documents.T)
         return replace(self, plan=SearchPlan(sharpness=sharpness, ranking=self.plan.ranking))
 
-    @property
-    def encoder(self) -> TextEncoder:
-        """Gives the vectors of the search."""
-        return self._vectors
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows of its passages, which are named for their places."""
+        return self.store.place_rows[[int(each.id.removeprefix("passage ")) for each in self.passages]]
 
     @cached_property
-    def _vectors(self) -> "_SearchedVectors":
-        own = rows_of(self.store, self.passages).tolist()
-        rows = {each.text: row for each, row in zip(self.passages, own, strict=True)}
-        known = {text: vector for text, vector in self.queries.items()}
-        through = self.plan.queries(np.stack([*known.values()]))
-        return _SearchedVectors(self, rows, dict(zip(known, through, strict=True)))
+    def encoder(self) -> TextEncoder:
+        """Gives the vectors of the search."""
+        rows = {each.text: row for each, row in zip(self.passages, self.rows.tolist(), strict=True)}
+        through = self.plan.queries(np.stack([*self.queries.values()]))
+        return _SearchedVectors(self, rows, dict(zip(self.queries, through, strict=True)))
 
     def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
         """Return the searched vectors of passages by row."""
@@ -146,26 +135,3 @@ class PlannedEncoder:
         """Return unit vectors of texts, `(len(texts), D)`."""
         vectors = self.before.encode(texts, role)
         return self.plan.queries(vectors) if role == QUERY else self.plan.documents(vectors)
-
-
-def plan_of(encoder: TextEncoder, passages: Sequence[Candidate]) -> SearchPlan:
-    """Return the plan of an index of some passages by an encoder that has a projection or needs none."""
-    ordered = sorted(passages, key=lambda each: hashlib.sha256(each.text.encode()).digest())
-    texts = {tag: [each.text for each in own[:SAMPLE]] for tag, own in grouped(ordered, _language).items()}
-    vectors = {tag: encoder.encode(own, "candidate") for tag, own in texts.items()}
-    plan = SearchPlan(projection=centred(vectors))
-    pages = [page for page in grouped(passages, lambda each: each.page).values() if is_page(page[0].page)]
-    groups = [own for name, own in grouped(pages, lambda page: page[0].work).items() if name and len(own) > 1]
-    own = [
-        own_passages([encoder.encode([each.text for each in page[:FIRST]], "candidate") for page in group])
-        for group in groups
-    ]
-    used = [[plan.documents(each) for each in group] for group in own if len(group) > 1]
-    if len(used) >= LEAST_PAGES:
-        plan = replace(plan, translations=translation_map(used), translated=len(used))
-    some = {tag: own[:SPANS] for tag, own in vectors.items()}
-    return with_queries(encoder, plan, some, {tag: own[:SPANS] for tag, own in texts.items()})
-
-
-def _language(candidate: Candidate) -> str:
-    return candidate.language

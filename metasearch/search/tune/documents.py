@@ -1,13 +1,24 @@
-"""Cuts labelled documents that an encoder would truncate into passages, as an index would have them."""
+"""Labelled documents of a tuning: how they become passages, and long ones that are cut."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from metasearch.config.languages import UNKNOWN
+from metasearch.data.formats.documents import is_address, is_path
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.search.documents.chunking import Chunker, Settings
 from metasearch.search.documents.passage import Notes, Section
+from metasearch.search.settings import IndexSettings
 
 Truncated = Callable[[Sequence[str]], Sequence[bool]]
+
+
+def index_settings(data: RetrievalData) -> IndexSettings:
+    """Return how the documents of a tuning become passages: languages are detected among the languages of labels."""
+    # Answers that are names of pages have no language.
+    quoted = (each.language for each in data.candidates if not (is_path(each.text) or is_address(each.text)))
+    languages = {*(question.language for question in data.questions), *quoted} - {UNKNOWN}
+    return IndexSettings(detect=tuple(sorted(languages)) if len(languages) > 1 else "all")
 
 
 def cut_long(data: RetrievalData, how: Settings, truncated: Truncated) -> tuple[RetrievalData, str]:

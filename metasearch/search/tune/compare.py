@@ -1,0 +1,143 @@
+"""Compares the steps on held-out folds; a step that is scored on a fold is never scored again."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from metasearch.config.run import TuneConfig
+from metasearch.data.benchmark import Benchmark
+from metasearch.encoders.neutral import is_neutral
+from metasearch.evaluation.report.formats import duration
+from metasearch.pipelines.alignment import align
+from metasearch.pipelines.run import Run
+from metasearch.runs.callbacks import Callback, PrefixedProgress
+from metasearch.runs.rows import Row
+from metasearch.runs.versions import versions
+from metasearch.search.tune.choice import Choice
+from metasearch.search.tune.labels import LEAST_FOLDS, Labels
+from metasearch.search.tune.plan import Plan
+from metasearch.search.tune.steps import Step
+from metasearch.search.tune.table import Table, results_path, split_rankings
+from metasearch.search.tune.workshop import Workshop
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Comparison:
+    """Scores the steps of a tuning within `limit` seconds of it, and chooses one.
+
+    Attributes:
+        run: the tuning, in whose folder the scores are.
+        steps: to compare, the simplest first.
+        workshop: makes and scores their encoders.
+        note: logs something that the report says, too.
+    """
+
+    run: Run[TuneConfig]
+    labels: Labels
+    steps: Sequence[Step]
+    workshop: Workshop
+    callback: Callback
+    note: Callable[[str], None]
+    limit: float | None = None
+
+    def choose(self) -> Choice:
+        """Score each step on each fold, and return the choice."""
+        config, workshop = self.run.config, self.workshop
+        plan = Plan.of(self.steps, self._benchmarks, workshop.per_text, config.encoder.name)
+        log.info("plan: %s", plan)
+        if self.limit is not None:
+            plan = plan.within(self.limit - self.run.seconds)
+        # A step that was scored before --time dropped it may be kept.
+        done = (self.run.files.path / "aligned" / "model").is_dir()
+        if done or any(step.aligned for step in plan.steps):
+            how = (is_neutral(workshop.encoder), config.device, config.seed, self.callback)
+            aligned = align(config.encoder, config.translations, self.run.files.path, *how)
+            self.workshop = replace(workshop, aligned=aligned)
+        plan = self._without_hopeless(plan)
+        self._score_folds(plan)
+        table = self._score_controls()
+        tried = {step for step, _ in table.lines}
+        dropped = [step for step in self.steps if step not in tried and step in plan.each]
+        for step in dropped:
+            took = duration(plan.folds * plan.each[step])
+            self.note(f"'{step}' was not tried: --time has no room for it (about {took}).")
+        return replace(Choice.of(table), dropped=tuple(map(str, dropped)))
+
+    @cached_property
+    def _benchmarks(self) -> list[Benchmark]:
+        return [self.labels.hold_out(fold) for fold in range(self.labels.folds)]
+
+    def _table(self) -> Table:
+        return Table.read(self.run.files, self.run.config.accept)
+
+    def _without_hopeless(self, plan: Plan) -> Plan:
+        """Score the steps that train nothing, and return the plan without the others if even perfect scores lose.
+
+        Where time is limited, all steps are scored fold by fold.
+        """
+        if self.limit is not None:
+            return plan
+        cheap = [step for step in plan.steps if not step.trains]
+        for fold, step in product(range(plan.folds), cheap):
+            self._score(step, fold)
+        trained = [step for step in plan.steps if step.trains]
+        if not trained or self._table().improvable():
+            return plan
+        names = ", ".join(f"'{step}'" for step in trained)
+        self.note(f"{names} was not trained: even perfect scores would not be significantly better.")
+        return replace(plan, steps=tuple(cheap), each={step: plan.each[step] for step in cheap})
+
+    def _score_folds(self, plan: Plan) -> None:
+        """Score the planned steps on the planned folds, as far as the time allows."""
+        start = self.run.seconds
+        for fold in range(plan.folds):
+            each = (self.run.seconds - start) / max(fold, 1)
+            # After this fold, the control takes about as long as all folds, and the training on all labels as one.
+            left = (fold + 3) * each
+            if self.limit is not None and fold >= LEAST_FOLDS and self.run.seconds + left > self.limit:
+                log.warning("time: %d of %d folds are scored; another would take %s", fold, plan.folds, duration(each))
+                break
+            for step in plan.steps:
+                self._score(step, fold)
+
+    def _score_controls(self) -> Table:
+        """Score the controls of the first step and of trained ones that would be kept, and return the table."""
+        for fold in np.unique(self._table().folds).tolist():
+            self._score(self.steps[0].control, fold)
+        table = self._table()
+        if not table.meaningful:
+            self.note(
+                f"The labels may be wrong, or unknown to the encoder: without training, they are answered no better "
+                f"than shuffled ones ({100 * float(table.scores[0].mean()):.1f})."
+            )
+        while waiting := table.uncontrolled():
+            for step, fold in product(waiting, np.unique(table.folds).tolist()):
+                self._score(step.control, fold)
+            table = self._table()
+        return table
+
+    def _score(self, step: Step, fold: int) -> None:
+        """Score a step on a fold, unless it is scored."""
+        files, config, benchmark = self.run.files, self.run.config, self._benchmarks[fold]
+        if (str(step), fold) in {(row["learner"], row["fold"]) for row in files.results()}:
+            return
+        what, task = f"fold {fold + 1} of {self.labels.folds}, {step}", benchmark.task
+        rank = self.steps.index(replace(step, shuffled=False)) + len(self.steps) * step.shuffled
+        found = self.workshop.score(step, benchmark, self.labels.pools(), PrefixedProgress(self.callback, what))
+        facts: Row = {
+            "task": task.name, "encoder": config.encoder.name, "learner": str(step), "rank": rank,
+            "monitor": task.monitor, "fold": fold, "split": "test", "seed": config.seed,
+            "data": self.labels.everything.fingerprint, "weights": self.workshop.encoder.origin, "versions": versions(),
+        }  # fmt: skip
+        # Before the rows, which say that the step is scored.
+        for pool, results in split_rankings({pool: each.questions for pool, each in found.items()}).items():
+            results.save(results_path(files, task.name, step, fold, pool), facts)
+        files.add_results({**facts, **row} for each in found.values() for row in each.rows())
+        shown = ", ".join(f"{pool} {100 * each.mean(task.monitor, pool):.1f}" for pool, each in found.items())
+        log.info("%s: %s %s", what, task.monitor, shown)
