@@ -180,6 +180,16 @@ class Encoder:
         )
 
     @property
+    def centred(self) -> bool:
+        """Whether queries and documents go through the centres of an index."""
+        return False
+
+    @property
+    def maps_queries(self) -> bool:
+        """Whether queries go through a map of their own."""
+        return False
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.network.parameters()).device

@@ -53,6 +53,15 @@ def test_sentence_transformers_encodes_as_the_index_is_searched(index, tmp_path)
     assert made in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
 
 
+def test_an_index_by_the_exported_encoder_gets_no_second_projection_centre_or_map(index, tmp_path):
+    metasearch("export", index, "--sentence-transformers", "-o", tmp_path / "model")
+    index_documents([index.parent / "help"], tmp_path / "again", str(tmp_path / "model"), device="cpu")
+    first, second = open_searcher(index, "cpu"), open_searcher(tmp_path / "again", "cpu")
+    assert second.store.plan.projection is second.store.plan.translations is None
+    np.testing.assert_allclose(second.encode_queries(TEXTS), first.encode_queries(TEXTS), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(second.encode_documents(TEXTS), first.encode_documents(TEXTS), rtol=0, atol=1e-6)
+
+
 def test_without_an_adapter_in_use_the_rest_is_exported(index, tmp_path):
     use_adapter(index, None)
     try:
