@@ -1,4 +1,4 @@
-"""How fast this CPU multiplies matrices in float32, bfloat16 and int8: measured once, and kept in the user's cache."""
+"""How fast this CPU multiplies matrices in float32, bfloat16 and int8, kept in the user's cache."""
 
 import hashlib
 import json
@@ -24,6 +24,9 @@ ROWS, INPUTS, OUTPUTS = 256, 384, 1536
 FASTER = 1.2
 """bfloat16 must be so many times as fast as float32 to be taken; its other costs are the same."""
 _KINDS = "float32", "bfloat16", "int8"
+TIMES = 3
+"""Processes that measure, one after the other. Other work on the machine only lowers rates, so the highest count."""
+_MEASURED = "measured"
 _SLOW = 0.01
 """Seconds for a product of a few rows above which a kind is only emulated, and not timed further."""
 
@@ -33,33 +36,47 @@ Rates = Mapping[str, float]
 
 @cache
 def cpu_rates(keep: bool = True) -> Rates:
-    """Return how fast this CPU is in each precision, as found when it was asked first.
+    """Return how fast this CPU is in each precision: the highest rates of the first processes that asked.
 
-    What an index is made in must not change with what else the machine does, so the first answer is kept for each
-    kind of CPU, release of torch and number of threads; `keep=False` writes nothing.
+    The precision of an index must not change with other work on the machine. So the rates are kept for each kind of
+    CPU, release of torch and number of threads, and stay after `TIMES` processes; `keep=False` writes nothing.
     """
-    try:
-        path = cache_folder() / f"cpu-{_about()}.json"
-    except EncoderError as error:  # there is no cache
-        log.debug("%s", error)
-        return measure()
-    try:
-        known = json.loads(path.read_text(encoding="ascii"))
-        return {name: float(known[name]) for name in _KINDS}
-    except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is damaged
-        found = measure()
-    if keep:
+    known, count = kept_rates()
+    if count >= TIMES:
+        return known
+    found = {name: max(rate, known.get(name, 0.0)) for name, rate in measure().items()}
+    if keep and (path := _path()):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            atomic_write(path, json.dumps(found))
+            atomic_write(path, json.dumps({**found, _MEASURED: count + 1}))
         except (OSError, RunFolderError) as error:
             log.debug("the rates of this CPU are not kept: %s", error)
     return found
 
 
+def kept_rates() -> tuple[dict[str, float], int]:
+    """Return the rates in the user's cache, and how many processes measured them; nothing and 0 where there are none.
+
+    A file of an earlier release has no number, and counts as one measurement.
+    """
+    try:
+        known = json.loads(path.read_text(encoding="ascii")) if (path := _path()) else {}
+        return {name: float(known[name]) for name in _KINDS}, int(known.get(_MEASURED, 1))
+    except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is damaged
+        return {}, 0
+
+
+def _path() -> Path | None:
+    try:
+        return cache_folder() / f"cpu-{_about()}.json"
+    except EncoderError as error:  # there is no cache
+        log.debug("%s", error)
+        return None
+
+
 def fastest(keep: bool = True) -> str:
     """Return `bfloat16` where it is faster than float32 on this CPU, else `float32`; int8 is never taken unasked."""
-    rates = cpu_rates(keep)
+    rates = cpu_rates() if keep else cpu_rates(False)
     return "bfloat16" if rates["bfloat16"] > FASTER * rates["float32"] else "float32"
 
 
@@ -102,9 +119,9 @@ def int8_product(inputs: torch.Tensor, weights: Any, steps: torch.Tensor, dtype:
 
 
 def _rate(product: Callable[[int], object]) -> float:
-    """Return GFLOP/s of a product of so many rows, by the shortest of five times."""
+    """Return GFLOP/s of a product of so many rows, by the shortest of several times."""
     product(4)  # compiles the kernel
-    if (seconds := timeit.timeit(lambda: product(4), number=1)) < _SLOW:
+    if (seconds := min(timeit.repeat(lambda: product(4), number=1, repeat=3))) < _SLOW:
         product(ROWS)
         rows, seconds = ROWS, min(timeit.repeat(lambda: product(ROWS), number=1, repeat=5))
     else:
