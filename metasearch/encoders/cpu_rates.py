@@ -1,8 +1,6 @@
 """How fast this CPU multiplies matrices in float32, bfloat16 and int8, kept in the user's cache."""
 
 import hashlib
-import json
-import logging
 import os
 import timeit
 from collections.abc import Callable, Mapping
@@ -13,11 +11,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from metasearch.errors import EncoderError, RunFolderError
-from metasearch.io import atomic_write, cache_folder
+from metasearch.io import recall, remember
 from metasearch.runs.versions import processor
-
-log = logging.getLogger(__name__)
 
 ROWS, INPUTS, OUTPUTS = 256, 384, 1536
 """The product that is timed: tokens by the first layer of a feed-forward block of multilingual-e5-small."""
@@ -45,33 +40,25 @@ def cpu_rates(keep: bool = True) -> Rates:
     if count >= TIMES:
         return known
     found = {name: max(rate, known.get(name, 0.0)) for name, rate in measure().items()}
-    if keep and (path := _path()):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            atomic_write(path, json.dumps({**found, _MEASURED: count + 1}))
-        except (OSError, RunFolderError) as error:
-            log.debug("the rates of this CPU are not kept: %s", error)
+    if keep:
+        remember(_file(), {**found, _MEASURED: count + 1})
     return found
 
 
 def kept_rates() -> tuple[dict[str, float], int]:
-    """Return the rates in the user's cache, and how many processes measured them; nothing and 0 where there are none.
+    """Return the rates in the user's cache, and how many processes measured them; nothing and 0 without any.
 
     A file of an earlier release has no number, and counts as one measurement.
     """
-    try:
-        known = json.loads(path.read_text(encoding="ascii")) if (path := _path()) else {}
-        return {name: float(known[name]) for name in _KINDS}, int(known.get(_MEASURED, 1))
-    except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is damaged
-        return {}, 0
+
+    def read(found: Any) -> tuple[dict[str, float], int]:
+        return {name: float(found[name]) for name in _KINDS}, int(found.get(_MEASURED, 1))
+
+    return recall(_file(), read) or ({}, 0)
 
 
-def _path() -> Path | None:
-    try:
-        return cache_folder() / f"cpu-{_about()}.json"
-    except EncoderError as error:  # there is no cache
-        log.debug("%s", error)
-        return None
+def _file() -> str:
+    return f"cpu-{_about()}.json"
 
 
 def fastest(keep: bool = True) -> str:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Protocol
 
 from metasearch.config.roles import Role
+from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import ProgressEncoder, report_progress
 from metasearch.errors import ConfigError
 from metasearch.runs.callbacks import Callback
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
-from metasearch.search.documents.languages import detectable, detector
 from metasearch.search.documents.passage import Passage
 from metasearch.search.settings import ALWAYS, PASSAGE_LENGTH, IndexSettings
 
