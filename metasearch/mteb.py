@@ -51,14 +51,21 @@ class MetasearchModel:
 
     Args:
         encoder: encoder to score.
-        revision: revision in mteb's results; by default the fingerprint of the encoder.
+        revision: revision in mteb's results, which mteb keeps by name and revision; by default the fingerprint of the
+            encoder, its precision, and the lengths of queries, documents and texts in tokens.
         **options: accepted for mteb and not used.
     """
 
     def __init__(self, encoder: Encoder, revision: str | None = None, **options: Any) -> None:
         self.encoder = encoder
-        self.revision = revision or encoder.fingerprint
+        self._revision = revision
         self._cached = CachedEncoder(encoder)
+
+    @property
+    def revision(self) -> str:
+        """The revision in mteb's results."""
+        lengths = [str(self.encoder.limit(role)) for role in _ROLES.values()]
+        return self._revision or "-".join([self.encoder.fingerprint, self.encoder.precision, *lengths])
 
     def encode(
         self, inputs: Iterable[Mapping[str, list[str]]], *, prompt_type: Any = None, **options: Any

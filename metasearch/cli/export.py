@@ -51,7 +51,7 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
 
     benchmark = load_benchmark(task, **where) if task else None
     opened = next(encoders_by_name(encoder, trust_remote_code), None)
-    loaded, made = opened or (load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code), "")
+    loaded, *made = opened or (load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code), "")
     with ProgressBar("export") as bar:
-        done = export(loaded, asked, output, benchmark, bar, made)
+        done = export(loaded, asked, output, benchmark, bar, *made)
     print_result(as_json, done.tree(), done.report())

@@ -18,6 +18,7 @@ from metasearch.config.base import FrozenConfig
 from metasearch.config.compress import require_packages
 from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
+from metasearch.encoders.features import unchanged
 from metasearch.encoders.lengths import BATCH_TOKENS, complete, encode_in_batches, shorten
 from metasearch.errors import EncoderError, first_line
 from metasearch.io import digest, read_bytes
@@ -169,7 +170,8 @@ class OnnxEncoder:
         found: list[NDArray[np.int64]] = []
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
         for start in range(0, len(texts), _TOKENISED_AT_ONCE):
-            rows = truncated(shorten(texts[start : start + _TOKENISED_AT_ONCE], limit, left, truncated), limit)
+            with unchanged(self._tokenizer):
+                rows = truncated(shorten(texts[start : start + _TOKENISED_AT_ONCE], limit, left, truncated), limit)
             found += [np.array([getattr(row, _COLUMNS[name]) for name in self.inputs], np.int64) for row in rows]
         return found
 

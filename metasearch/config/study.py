@@ -87,6 +87,23 @@ _FORMS = {
 }
 
 
+BEFORE = 120
+"""Seconds before its limit in which Slurm stops a job, by default."""
+
+
+def _seconds(limit: str) -> int:
+    """Return the seconds of a time limit as sbatch reads it; 0 for no limit, or in a form that is left to sbatch."""
+    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", limit, re.ASCII)
+    if not found:
+        return 0
+    days, *parts = found.groups()
+    given = [int(part) for part in parts if part is not None]
+    if days is None and len(given) < 3:  # minutes, perhaps with seconds
+        given.insert(0, 0)
+    hours, minutes, seconds = [*given, 0, 0][:3]
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
 @dataclass(frozen=True)
 class LauncherConfig:
     """Where cells run: a launcher and its settings, as written, by the keys of `SETTINGS`."""
@@ -110,6 +127,12 @@ class LauncherConfig:
                 raise ConfigError(f"{said}: expected {expected}")
         if {"gpus", "gres"} <= self.settings.keys():
             raise ConfigError("--launcher-set gpus and gres both request GPUs; omit one")
+        limit, before = _seconds(self.settings.get("time", "")), int(self.settings.get("before", BEFORE))
+        if self.launcher == "slurm" and 0 < limit <= before:
+            raise ConfigError(
+                f"--launcher-set time={self.settings['time']} before={before}: a job would be stopped {before} seconds "
+                f"before its limit of {limit}; expected before below time"
+            )
 
     @property
     def memory(self) -> int | None:

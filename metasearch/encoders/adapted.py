@@ -95,7 +95,18 @@ class AdaptedEncoder(Encoder):
     @property
     def neutral(self) -> bool:
         """Whether documents go through a language-neutral projection."""
-        return self.base.neutral or isinstance(self.adapter, PlanAdapter)
+        return self.base.neutral or self.centred
+
+    @property
+    def centred(self) -> bool:
+        """Whether queries and documents go through the centres of an index."""
+        return isinstance(self.adapter, PlanAdapter)
+
+    @property
+    def maps_queries(self) -> bool:
+        """Whether the adapter is another map than the identity."""
+        matrix = self.adapter.matrix()
+        return not torch.equal(matrix, torch.eye(len(matrix)).to(matrix))
 
     @property
     def device(self) -> torch.device:

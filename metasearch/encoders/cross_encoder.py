@@ -7,6 +7,7 @@ search (Nogueira & Cho 2019).
 import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import torch
@@ -78,6 +79,8 @@ class Reranker:
         self.model = model
         self.name = name
         self._warned = False
+        self._truncating = Lock()
+        """Held while pairs are read: truncation is a state of the tokenizer, which threads share."""
 
     def scores(self, query: str, texts: Iterable[str]) -> NDArray[np.float32]:
         """Return the raw score (logit) of each text for a query, `(len(texts),)`; equal texts have equal scores.
@@ -88,11 +91,11 @@ class Reranker:
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return np.zeros(0, np.float32)
-        self._warn_of_truncation(query, distinct)
-        # Without a sigmoid, which gives 1.0 to all scores above 17 and so ties that are none.
-        values = self.model.predict(
-            [(query, text) for text in distinct], batch_size=BATCH, activation_fn=nn.Identity(), show_progress_bar=False
-        )
+        pairs = [(query, text) for text in distinct]
+        with self._truncating:
+            self._warn_of_truncation(query, distinct)
+            # Without a sigmoid, which gives 1.0 to all scores above 17 and so ties that are none.
+            values = self.model.predict(pairs, batch_size=BATCH, activation_fn=nn.Identity(), show_progress_bar=False)
         found = np.asarray(values, np.float32)
         if not np.isfinite(found).all():
             wrong = distinct[int(np.argmin(np.isfinite(found)))]

@@ -4,7 +4,7 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -180,6 +180,16 @@ class Encoder:
         )
 
     @property
+    def centred(self) -> bool:
+        """Whether queries and documents go through the centres of an index."""
+        return False
+
+    @property
+    def maps_queries(self) -> bool:
+        """Whether queries go through a map of their own."""
+        return False
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.network.parameters()).device
@@ -304,7 +314,9 @@ class Encoder:
         distinct = dict.fromkeys(texts)
         if len(self._tokens) + len(distinct) > _REMEMBERED:
             self.forget()
-        new = [text for text in distinct if (role, text) not in self._tokens]
+        # Another thread may clear the cache meanwhile.
+        found = {text: row for text in distinct if (row := self._tokens.get((role, text))) is not None}
+        new = [text for text in distinct if text not in found]
         prompt = self.prompt(role)
         limit = self.limit(role) if new else 0
         # A tokenizer holds far more of each text than its ids until all of its texts are done.
@@ -313,10 +325,11 @@ class Encoder:
             encoded = self.reader.tokenise([prompt + text for text in chunk], limit)
             self.columns = tuple(encoded)
             for i, text in enumerate(chunk):
-                self._tokens[role, text] = np.array([values[i] for values in encoded.values()], np.int32)
+                row = np.array([values[i] for values in encoded.values()], np.int32)
+                found[text] = self._tokens[role, text] = row
         if role not in self._reported:
-            self._log_truncation(new, role)
-        return [self._tokens[role, text] for text in texts]
+            self._log_truncation({text: found[text] for text in new}, role)
+        return [found[text] for text in texts]
 
     def is_truncated(self, texts: Iterable[str], role: Role) -> NDArray[np.bool_]:
         """Return which texts are truncated at the role's limit, `(N,)`; the caller reports it instead of the log."""
@@ -330,10 +343,10 @@ class Encoder:
             truncated[full] = [len(tokens) > limit for tokens in more]
         return truncated
 
-    def _log_truncation(self, texts: Sequence[str], role: Role) -> None:
-        """Log the number of truncated texts, once per role."""
+    def _log_truncation(self, texts: Mapping[str, NDArray[np.int32]], role: Role) -> None:
+        """Log the number of truncated texts, given their tokens, once per role."""
         limit = self.limit(role)
-        full = [text for text in texts if self._tokens[role, text].shape[1] == limit]
+        full = [text for text, row in texts.items() if row.shape[1] == limit]
         if full and (count := int(self.is_truncated(full, role).sum())):
             log.info("%s: %d of %d %ss are truncated at %d tokens", self.name, count, len(texts), role, limit)
         else:
@@ -394,10 +407,15 @@ class Encoder:
             with torch.autocast(self.device.type, torch.bfloat16):
                 found: Tensor = self.embedder(self.features(texts, role), output)
             return found.float().cpu().numpy()
-        if self._low is None or not self._low.is_current:
-            self._low = self._converted(cast(Low, self.precision))
+        low = self._low
+        if low is None or not low.is_current:
+            try:
+                self._low = low = self._converted(cast(Low, self.precision))
+            except EncoderError as error:
+                stale = f"an index with vectors in {self.precision} has to be made again, in another folder"
+                raise EncoderError(f"{self.name}: {error}; {stale}") from None
         rows = self.tokens(texts, role)
-        return self._low.vectors(self.columns, rows, output).numpy()
+        return low.vectors(self.columns, rows, output).numpy()
 
     def _repeatable(self, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
         """Compute vectors; `EncoderError` if random numbers change them, as in Reformer."""

@@ -6,6 +6,7 @@ columns of the word table.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -63,14 +64,21 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
+_TRUNCATING = Lock()
+
+
 @contextmanager
 def unchanged(backend: Any) -> Iterator[None]:
-    """Let a tokenizer in Rust forget how the texts inside were cut: it would write that into its file with a model."""
-    before = None if backend is None else backend.truncation
-    try:
-        yield
-    finally:
-        if before is not None:
-            backend.enable_truncation(**before)
-        elif backend is not None:
-            backend.no_truncation()
+    """Restore the truncation of a tokenizer in Rust at the end: it would write a changed one into its file.
+
+    Truncation is a state of the tokenizer, so only one thread at a time is inside.
+    """
+    with _TRUNCATING:
+        before = None if backend is None else backend.truncation
+        try:
+            yield
+        finally:
+            if before is not None:
+                backend.enable_truncation(**before)
+            elif backend is not None:
+                backend.no_truncation()

@@ -17,6 +17,7 @@ from metasearch.config.measure import is_rank
 from metasearch.config.recipe import Recipe
 from metasearch.config.roles import Role
 from metasearch.config.task import Task
+from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.lengths import UNLIMITED
@@ -35,6 +36,11 @@ SERVERS = (
     "vectors. An ONNX graph (`metasearch export --onnx`) carries the projection."
 )
 """Limit of every neutral encoder that is no graph."""
+ROUTED = (
+    "Only sentence-transformers 6 loads it: it ends in a `Router`, which maps queries and documents apart. It cannot "
+    "become an ONNX graph, and text-embeddings-inference and vLLM cannot serve it."
+)
+"""Limit of every encoder with an adapter."""
 
 _UNMEASURED = "None were measured. `metasearch evaluate --task TASK --encoder MODEL` measures them."
 
@@ -207,9 +213,16 @@ def make_card(
         limits=limits,
         languages=languages,
         longest=max(cut, default=None),
-        servers=SERVERS if is_neutral(encoder) and graph is None else None,
+        servers=None if graph else describe_servers(encoder),
     )
     return str(card)
+
+
+def describe_servers(encoder: Encoder) -> str | None:
+    """Return what cannot compute the vectors of an encoder that is no graph; None where everything can."""
+    if isinstance(encoder, AdaptedEncoder):
+        return ROUTED
+    return SERVERS if is_neutral(encoder) else None
 
 
 def _describe_methods(encoder: Encoder, graph: Facts | None) -> str:

@@ -42,10 +42,11 @@ def _devices() -> str:
 
 
 def _speed() -> str:
-    from metasearch.encoders.cpu_rates import cpu_rates, fastest
+    from metasearch.encoders.cpu_rates import TIMES, cpu_rates, fastest, kept_rates
 
     rates = ", ".join(f"{name} {rate:,.0f}" if rate else f"{name} none" for name, rate in cpu_rates(False).items())
-    return f"GFLOP/s of this CPU: {rates}; --precision auto takes {fastest(False)}"
+    count = f"measured by {min(kept_rates()[1], TIMES)} of {TIMES} commands so far"
+    return f"GFLOP/s of this CPU: {rates}; {count}; --precision auto takes {fastest(False)}"
 
 
 def _data() -> str:

@@ -17,12 +17,19 @@ from metasearch.data.texts import read_texts
 from metasearch.encoders.adapted import require_plain
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
-from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress
 from metasearch.io.output import whole
 from metasearch.pipelines.card_file import CARD
-from metasearch.pipelines.cards import SERVERS, Scores, describe_task, describe_value, find_base, make_card
+from metasearch.pipelines.cards import (
+    Dataset,
+    Scores,
+    describe_servers,
+    describe_task,
+    describe_value,
+    find_base,
+    make_card,
+)
 from metasearch.pipelines.scorer import Scorable, Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language
@@ -76,19 +83,20 @@ def export(
     benchmark: Benchmark | None = None,
     callback: Callback = SILENT,
     made: str = "",
+    parts: str = "",
 ) -> ExportResult:
     """Write an encoder to a folder in another form, and score it on the test part of a benchmark before and after.
 
-    `made` is a sentence on the encoder for the card. `EncoderError` for an encoder with a query adapter, unless it is
-    written as a whole standard model.
+    `made` is a sentence on the encoder for the card, and `parts` lists what was estimated from an index.
+    `EncoderError` for an encoder with a query adapter, unless it is written as a whole standard model.
     """
     if form.dimensions is not None or not form.plain:
         require_plain(encoder, "export with --onnx, --int8 or --dimensions")
     if form.plain and form.dimensions is None and not made and not is_compressed(encoder):
         log.info("'%s' is already a standard model; copied unchanged", encoder.name)
     changed = _changed(encoder, form, callback)
-    if not form.onnx and is_neutral(changed):
-        log.warning("%s: %s", encoder.name, SERVERS)
+    if not form.onnx and (limit := describe_servers(changed)):
+        log.warning("%s: %s", encoder.name, limit)
     facts = None
     with whole(folder) as partial:
         if form.onnx:
@@ -101,7 +109,7 @@ def export(
         rows = _scores(encoder, changed, form, partial, benchmark, callback) if benchmark else []
         if facts:
             write_facts(partial, facts.model_copy(update={"results": tuple(rows)}))
-        card = _card(changed, encoder.name, form, rows, benchmark, facts, made)
+        card = _card(changed, encoder.name, form, rows, benchmark, facts, made, parts)
         (partial / CARD).write_text(card, encoding="utf-8")
         size = sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
     return ExportResult(folder, size, changed.dimension(), facts.difference if facts else None, rows)
@@ -145,6 +153,7 @@ def _card(
     benchmark: Benchmark | None,
     graph: Facts | None,
     made: str,
+    parts: str,
 ) -> str:
     """Return the card for a model of `metasearch export`, with scores on a benchmark if available.
 
@@ -160,6 +169,7 @@ def _card(
     how = " ".join([kind, *(change for change, wanted in changes if wanted)])
     asked = {"form": form.name, "dimensions": form.dimensions, "directions from": form.texts}
     task = benchmark.task if benchmark else None
+    data = [Dataset("estimated from them", "pages and labels of the index", parts)] if parts else []
     return make_card(
         encoder,
         (source,),
@@ -173,6 +183,6 @@ def _card(
             **{name: describe_value(value) for name, value in asked.items() if value},
             "versions": describe_versions(graph.versions if graph else versions()),
         },
-        data=[describe_task("scored on", task, rows)] if task else [],
+        data=[*data, *([describe_task("scored on", task, rows)] if task else [])],
         scores=Scores(rows, form.name, BEFORE) if task else None,
     )

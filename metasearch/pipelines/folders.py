@@ -25,7 +25,7 @@ class FolderKind:
         check: `(folder, trust_remote_code) -> Iterator[Finding]`.
         resume: class of the run, or `(folder, trust_remote_code) -> int` for work that has no report.
         named: tells whether the name of an encoder is of the kind: `(name) -> bool`.
-        encoder: `(name, trust_remote_code) -> (Encoder, sentence for the model card)`.
+        encoder: `(name, trust_remote_code) -> (Encoder, sentence for the model card, its parts from the folder)`.
     """
 
     title: str
@@ -89,8 +89,8 @@ def _load(entry: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def encoders_by_name(name: str, trust_remote_code: bool) -> Iterator[tuple[Any, str]]:
-    """Yield the encoder of a name that is a folder of some kind, and the sentence for its model card."""
+def encoders_by_name(name: str, trust_remote_code: bool) -> Iterator[tuple[Any, str, str]]:
+    """Yield the encoder of a name that is a folder of some kind, and two texts for its model card (`FolderKind`)."""
     for kind in OTHERS:
         if kind.named and _load(kind.named)(name):
             yield _load(kind.encoder)(name, trust_remote_code)

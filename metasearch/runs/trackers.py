@@ -28,8 +28,8 @@ END_SECONDS = 30.0
 
 log = logging.getLogger(__name__)
 
-OpenRun = tuple[Callable[..., Any], Callable[[], Any]]
-"""Functions of a tracker's run: one sends `(values, step=step)`, the other ends the run."""
+OpenRun = tuple[Callable[..., Any], Callable[[bool], Any]]
+"""Functions of a tracker's run: one sends `(values, step=step)`, the other ends the run, which failed or not."""
 
 
 def _tensorboard(module: Any, folder: Path, name: str) -> OpenRun:
@@ -40,7 +40,7 @@ def _tensorboard(module: Any, folder: Path, name: str) -> OpenRun:
         for key, value in values.items():
             writer.add_scalar(key, value, step)
 
-    return send, writer.close
+    return send, lambda failed: writer.close()
 
 
 def _wandb(module: Any, folder: Path, name: str) -> OpenRun:
@@ -51,7 +51,7 @@ def _wandb(module: Any, folder: Path, name: str) -> OpenRun:
         **{key: value for key, value in own.items() if not os.environ.get(f"WANDB_{key.upper()}")},
         reinit="finish_previous",
     )
-    return run.log, run.finish
+    return run.log, lambda failed: run.finish(**{"exit_code": 1} if failed else {})
 
 
 def _mlflow(module: Any, folder: Path, name: str) -> OpenRun:
@@ -59,7 +59,7 @@ def _mlflow(module: Any, folder: Path, name: str) -> OpenRun:
     if not any(os.environ.get(f"MLFLOW_{each}") for each in ("EXPERIMENT_NAME", "EXPERIMENT_ID", "RUN_ID")):
         module.set_experiment(PROJECT)
     module.start_run(run_name=name)
-    return module.log_metrics, module.end_run
+    return module.log_metrics, lambda failed: module.end_run(**{"status": "FAILED"} if failed else {})
 
 
 TRACKERS: Mapping[str, tuple[str, Callable[[Any, Path, str], OpenRun]]] = {
@@ -78,6 +78,7 @@ class Tracker(Callback):
         self._values: queue.SimpleQueue[tuple[dict[str, float], int] | None] = queue.SimpleQueue()
         self._started: Future[None] = Future()
         self._error: BaseException | None = None
+        self._failed = False
         self._warned = False
         # A daemon, so that a call that never returns does not keep the process. Some trackers keep their run in the
         # thread that began it, so that one thread calls all functions.
@@ -101,8 +102,9 @@ class Tracker(Callback):
         """Send a dev score."""
         self._send({"dev": score}, step)
 
-    def close(self) -> None:
-        """End the tracker's run, once all values are sent."""
+    def close(self, kind: type[BaseException] | None, *exception: object) -> None:
+        """End the tracker's run, once all values are sent; as a failed one if the work raised an exception."""
+        self._failed = kind is not None
         self._values.put(None)
         self._thread.join(END_SECONDS)
         if self._thread.is_alive() and self._error is None:
@@ -133,7 +135,7 @@ class Tracker(Callback):
         self._started.set_result(None)
         for values, step in iter(self._values.get, None):
             self._call(partial(send, values, step=step))
-        self._call(end)
+        self._call(partial(end, self._failed))
 
     def _call(self, function: Callable[[], Any]) -> None:
         try:
@@ -163,7 +165,7 @@ def add_trackers(open_callback: OpenCallback, names: Sequence[str], folder: Path
                 if name not in begun:
                     tracker.require_start()
                     begun.add(name)
-                stack.callback(tracker.close)
+                stack.push(tracker.close)
                 trackers.append(tracker)
             yield CallbackGroup(callback, *trackers)
 

@@ -22,8 +22,8 @@ from metasearch.search.settings import IndexSettings
 log = logging.getLogger(__name__)
 
 
-def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tuple[Encoder, str]:
-    """Return the encoder of an index as a standard model, and what it has of the index, in a sentence.
+def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tuple[Encoder, str, str]:
+    """Return the encoder of an index as a standard model, and what it has of the index: in a sentence, and as a list.
 
     Texts of every role go through the projection of the index, and queries also through the map of its
     translations and the adapter in use.
@@ -55,12 +55,12 @@ def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tu
     made = _with_queries_through(made, plan)
     if not parts:
         log.info("%s: it has no projection, and no adapter in use: its encoder is exported alone", store.name)
-    return made, f"It encodes as an index is searched, with {_join(['its prompts', *parts])}."
+    return made, f"It encodes as an index is searched, with {_join(['its prompts', *parts])}.", _join(parts)
 
 
 def _join(words: Sequence[str]) -> str:
     """Return words as a list in a sentence."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def _with_queries_through(encoder: Encoder, plan: SearchPlan) -> Encoder:

@@ -37,6 +37,13 @@ def test_texts_have_the_prompt_and_the_length_of_their_role(encoder, prompt_type
     assert model.similarity(np.eye(2, 3), found[:2, :3]).shape == (2, 2)
 
 
+def test_the_revision_tells_precisions_and_lengths_apart(encoder):
+    half = load_encoder("tiny", encoder.max_length, device="cpu", prompts={"question": "query: "})
+    found = [MetasearchModel(each).revision for each in (encoder, half.choose_precision("bfloat16", tried=True))]
+    assert found == [f"{encoder.fingerprint}-float32-12-24-18", f"{half.fingerprint}-bfloat16-12-24-18"]
+    assert MetasearchModel(encoder, "v1").revision == "v1"
+
+
 @pytest.mark.slow
 def test_mteb_has_our_map_in_each_language(encoder):
     mteb = pytest.importorskip("mteb", reason="pip install 'metasearch-encoders[mteb]'")

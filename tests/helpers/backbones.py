@@ -13,9 +13,11 @@ from transformers import (
     CamembertConfig,
     DistilBertConfig,
     ElectraConfig,
+    GPT2Config,
     ModernBertConfig,
     MPNetConfig,
     RobertaConfig,
+    T5Config,
     XLMRobertaConfig,
 )
 
@@ -56,6 +58,17 @@ CONFIGS = {
 }
 
 
+OTHERS = {
+    # Heads that add to a score by the distance of two tokens, and heads that see no later token.
+    "t5": lambda words: T5Config(
+        vocab_size=words, d_model=HIDDEN, d_kv=8, d_ff=24, num_heads=2, num_layers=LAYERS, pad_token_id=0
+    ),
+    "gpt2": lambda words: GPT2Config(
+        vocab_size=words, n_embd=HIDDEN, n_head=2, n_inner=24, n_layer=LAYERS, n_positions=POSITIONS
+    ),
+}
+"""Kinds that cannot be compressed."""
+
 RECURRENT = [kind for kind in CONFIGS if kind != "modernbert"]
 """Kinds whose layers can run more than once."""
 
@@ -80,8 +93,9 @@ def _made(kind, dense, seed, layers):
     """Make an encoder by way of a folder, which takes so long that it is done once."""
     with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
-        config = CONFIGS[kind](len(_tokenizer()))
-        describe(config, range(1, layers + 1))
+        config = {**CONFIGS, **OTHERS}[kind](len(_tokenizer()))
+        if kind in CONFIGS:
+            describe(config, range(1, layers + 1))
         model = AutoModel.from_config(config)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, mean=float(parameter.ndim == 1), std=0.3)

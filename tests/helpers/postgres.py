@@ -42,6 +42,7 @@ class Postgres:
         """Drop all tables and the extension."""
         with self.connect() as connection:
             connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("DROP EXTENSION IF EXISTS vector CASCADE")  # of another schema
             connection.execute("CREATE SCHEMA public")
             connection.execute("GRANT ALL ON SCHEMA public TO guarded")
 

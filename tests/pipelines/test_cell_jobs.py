@@ -93,10 +93,10 @@ def in_slurm(folder):
 
 def test_squeue_alone_tells_which_jobs_have_ended_and_who_submitted_one_unnoted(tmp_path, monkeypatch, said):
     study, stored = in_slurm(tmp_path)
-    study.queue.write_text(json.dumps({"cancelled": "7", "running": "8", "forgotten": "9"}))
+    study.queue.write_text(json.dumps({"cancelled": "7", "running": "8", "forgotten": "9", "late": "11"}))
     (tmp_path / "bin").mkdir()
     with slurm.cluster(tmp_path / "bin") as cluster:
-        for number, state in (("7", "CANCELLED"), ("8", "RUNNING"), ("10", "PENDING")):
+        for number, state in (("7", "CANCELLED"), ("8", "RUNNING"), ("10", "PENDING"), ("11", "TIMEOUT")):
             slurm._note(cluster, number, state=state, script=str(study.jobs / f"{number}_submission.sh"))
         launcher = slurm_jobs.Slurm(study, stored.place, 1, False)
         assert slurm._jobs(cluster)["10"]["state"] == "CANCELLED"
@@ -105,6 +105,8 @@ def test_squeue_alone_tells_which_jobs_have_ended_and_who_submitted_one_unnoted(
         assert {name: end.reason for name, end in launcher.collect().items()} == {
             "cancelled": "its job 7 ended in state CANCELLED without a result",
             "forgotten": "its job 9 ended in state UNKNOWN without a result",
+            "late": "its job 11 ended in state TIMEOUT without a result; it reached its time limit: set a longer one "
+            "with --launcher-set time=",
         }
         assert study.queued() == {"running": "8"}
         # Where the controller is gone, jobs are taken to continue.

@@ -3,13 +3,13 @@
 import re
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
 
 from metasearch.config import extras
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, NonFiniteError, Terminated
 from metasearch.runs import trackers
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.trackers import TRACKERS, add_trackers
@@ -77,6 +77,18 @@ def test_each_value_arrives_once_with_its_step_and_the_other_callback_hears_the_
     assert (sent, ended) == (SENT, [True])
     terms = {"loss": 2.0, "triplet": 1.5}
     assert calls == [("dev", 0, 0.25, False), ("step", 1, 2, "meta-train", terms), ("dev", 1, 0.5, True)]
+
+
+def test_work_that_raises_an_error_or_is_interrupted_is_a_failed_run(package, tmp_path):
+    ended, nothing = [], lambda *_, **__: None
+    put_mlflow(package, end_run=lambda **how: ended.append(how))
+    run = SimpleNamespace(log=nothing, finish=lambda **how: ended.append(how))
+    package("wandb", init=lambda **_: run)
+    opened = add_trackers(lambda stage: nullcontext(Kept()), ["mlflow", "wandb"], tmp_path)
+    for error in (NonFiniteError("the loss is not finite"), Terminated("stopped"), KeyboardInterrupt()):
+        with pytest.raises(type(error)), opened("maml"):
+            raise error
+    assert ended == [{"exit_code": 1}, {"status": "FAILED"}] * 3
 
 
 def put_mlflow(package, **functions):

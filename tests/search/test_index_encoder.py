@@ -51,16 +51,33 @@ def test_sentence_transformers_encodes_as_the_index_is_searched(index, tmp_path)
     require_equal(model, open_searcher(index, "cpu"))
     np.testing.assert_array_equal(model.encode(TEXTS), model.encode_document(TEXTS))
     made = "with its prompts, its projection of de and en, its map of translations and its query adapter 'clicks'"
-    assert made in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert made in card
+    # What cannot be done with it, and what it was estimated from.
+    assert "Only sentence-transformers 6 loads it" in card
+    assert "Only sentence-transformers 6 loads it" in done.stderr
+    assert "export --onnx" not in card + done.stderr
+    assert "- **pages and labels of the index** (estimated from them): its projection of de and en, its map of" in card
+    assert "No data was read" not in card
+
+
+def test_an_index_by_the_exported_encoder_gets_no_second_projection_centre_or_map(index, tmp_path):
+    metasearch("export", index, "--sentence-transformers", "-o", tmp_path / "model")
+    index_documents([index.parent / "help"], tmp_path / "again", str(tmp_path / "model"), device="cpu")
+    first, second = open_searcher(index, "cpu"), open_searcher(tmp_path / "again", "cpu")
+    assert second.store.plan.projection is second.store.plan.translations is None
+    np.testing.assert_allclose(second.encode_queries(TEXTS), first.encode_queries(TEXTS), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(second.encode_documents(TEXTS), first.encode_documents(TEXTS), rtol=0, atol=1e-6)
 
 
 def test_without_an_adapter_in_use_the_rest_is_exported(index, tmp_path):
     use_adapter(index, None)
     try:
-        encoder, made = load_index_encoder(index)
+        encoder, made, parts = load_index_encoder(index)
         require_equal(encoder, open_searcher(index, "cpu"))
     finally:
         use_adapter(index, "clicks")
+    assert parts == "its projection of de and en and its map of translations"
     assert made.endswith(" with its prompts, its projection of de and en and its map of translations.")
 
 

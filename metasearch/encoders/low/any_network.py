@@ -1,5 +1,8 @@
 """Any transformer of transformers in bfloat16 or int8: a copy whose linear layers are converted.
 
+Before the conversion, its vectors of texts in one row must be the vectors that transformers computes with padding.
+Networks whose attention has more than softmax(Q Kᵀ) V are refused so, such as T5 (position bias) and GPT-2 (causal).
+
 Notation used for tensor shapes: B texts in a batch, N tokens of all texts, D dimensions, d dimensions of a head.
 """
 
@@ -15,16 +18,17 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from metasearch.config.precision import Low
+from metasearch.encoders.checks import distance
 from metasearch.encoders.features import Output
 from metasearch.encoders.inputs import TransformerInput, input_of
 from metasearch.encoders.low.attention import attend_in_parts
-from metasearch.encoders.low.base import PROBED, LowNetwork, doubt
+from metasearch.encoders.low.base import PROBED, SAME, LowNetwork, doubt
 from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, RowLinear, TokenRounding, inner_type
 from metasearch.encoders.low.plain import plain_network
 from metasearch.encoders.packed import packed
 from metasearch.encoders.probe import probe_rows
-from metasearch.errors import first_line
+from metasearch.errors import EncoderError, first_line
 
 ATTENTION = "metasearch-inference"
 """Name of the attention for texts in one row; never set in a model that is saved."""
@@ -90,10 +94,19 @@ class LowCopy(LowNetwork):
         read = input_of(self._module.model)
         assert isinstance(read, TransformerInput)
         self._first, self._padding = read.first_position, read.padding
+        read.attend_with(ATTENTION)
+        self._require_same(embedder, read)
         self._replace(read.backbone, self._converted)
         for module in list(self._module.model)[1:]:
             self._replace(module, RowLinear)
-        read.attend_with(ATTENTION)
+
+    def _require_same(self, embedder: Any, read: TransformerInput) -> None:
+        columns, rows = probe_rows(read, *PROBED, read.window + 8)
+        with torch.no_grad():
+            expected = embedder(read.padded(columns, rows), "pooled")
+        apart = distance(self.vectors(columns, rows, "pooled"), expected)
+        if not apart <= SAME:
+            raise EncoderError(f"'{read.kind}' has other vectors in one row than in transformers ({apart:.1%} apart)")
 
     def _converted(self, layer: nn.Linear) -> nn.Module:
         if self.precision == "int8":
@@ -132,15 +145,17 @@ def converted(embedder: Any, precision: Low) -> LowNetwork:
 
 
 def low_precision(embedder: Any, precision: Low) -> LowNetwork | str:
-    """Return a converted network, or why it cannot be converted, as a probe of two texts finds."""
+    """Return a converted network, or why it cannot be converted, as a probe of several texts finds."""
     read = input_of(embedder.model)
     if not isinstance(read, TransformerInput):
         return "a static encoder has no linear layers"
     try:
         network = converted(embedder, precision)
-        columns, rows = probe_rows(read, max(PROBED, read.window + 8))
+        columns, rows = probe_rows(read, *PROBED, read.window + 8)
         with torch.no_grad():
             expected = embedder(read.padded(columns, rows), "pooled")
         return doubt(network, columns, rows, expected) or network
+    except EncoderError as error:
+        return str(error)
     except Exception as error:  # whatever a network raises that expects another layout or type
         return f"'{read.kind}' cannot read texts in one row: {first_line(error)}"

@@ -1,7 +1,7 @@
-"""What converted networks share, and the probe before one is used."""
+"""What converted networks share, and the comparison with the whole encoder before one is used."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -12,13 +12,15 @@ from torch.nn import functional as F
 from metasearch.config.precision import Low
 from metasearch.encoders.features import Output
 
-CLOSE = 0.95
-"""Cosine that vectors of a probe must have with those in float32.
+CLOSE: Mapping[Low, float] = {"bfloat16": 0.995, "int8": 0.95}
+"""Least cosine of a probe's vectors with the vectors in float32.
 
 In int8, e5 has 0.998, and mini-e5, whose projection takes out what all vectors share, 0.98.
 """
-PROBED = 24
-"""Tokens of the longer text of a probe."""
+SAME = 1e-3
+"""Largest relative distance of vectors that are equal up to the rounding of float32."""
+PROBED = 24, 200
+"""Tokens of the longer texts of a probe: T5 tells distances apart up to 128."""
 
 
 class LowNetwork(ABC):
@@ -48,10 +50,11 @@ class LowNetwork(ABC):
 
 
 def doubt(network: LowNetwork, columns: Sequence[str], rows: Sequence[NDArray[np.int32]], expected: Tensor) -> str:
-    """Return why a network is not used, where vectors of texts differ from those `(B, D)` in float32, else nothing."""
+    """Return why a network is not used; empty if its vectors are near the vectors `(B, D)` of texts in float32."""
     found = network.vectors(columns, rows, "pooled")
     alone = torch.cat([network.vectors(columns, [row], "pooled") for row in rows])
     if not torch.allclose(found, alone, rtol=1e-2, atol=1e-2 * float(alone.abs().mean())):
         return "texts in one row change each other's vectors"
     cosine = float(F.cosine_similarity(found, expected).min())
-    return "" if cosine >= CLOSE else f"vectors of a probe have a cosine of {cosine:.3f} to those in float32"
+    close = cosine >= CLOSE[network.precision]
+    return "" if close else f"vectors of a probe have a cosine of {cosine:.3f} to vectors in float32"

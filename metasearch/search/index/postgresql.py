@@ -70,14 +70,15 @@ class PostgresStore(CopyStore):
         self.name = server.address.shown
         with server.connection() as connection:
             connection.execute(_SNAPSHOT)
-            number = server.number(connection)
-            if number is None:
+            self.version = server.version(connection)
+            if self.version is None or not self.version[0]:
+                problem = "no such table" if self.version is None else "the table was emptied"
                 raise RunFolderError(
-                    f"{self.name}: no such table; call metasearch index DOCUMENTS -o INDEX --to {self.name}"
+                    f"{self.name}: {problem}; call metasearch index DOCUMENTS -o INDEX --to {self.name}"
                 )
+            self.number = number = self.version[0]
             sql = f"SELECT state, arrays FROM {self._table}_state WHERE number = %s"
             self.state, packed = connection.execute(sql, (number,)).fetchone()
-        self.number = number
         self.kind = Kind(**self.state["kind"])
         self.plan = SearchPlan.read(load(packed) if packed else {}, self.state["ranking"])
         self._visible = f"since <= {number} AND (until IS NULL OR until > {number})"
@@ -88,7 +89,7 @@ class PostgresStore(CopyStore):
         server = Server(Address.parse(address))
         with server.connection() as connection, connection.transaction(force_rollback=True):
             server.prepare(connection)
-            if server.number(connection) is None:
+            if server.version(connection) is None:
                 create_tables(connection, server.address.table, 1)
 
     @classmethod
@@ -111,7 +112,7 @@ class PostgresStore(CopyStore):
     def changed(self) -> bool:
         """Return whether the index was updated since it was opened."""
         with self._server.connection() as connection:
-            return self._server.number(connection) != self.number
+            return self._server.version(connection) != self.version
 
     def reopen(self) -> "PostgresStore":
         """Return the index in its current state."""
@@ -232,9 +233,11 @@ class PostgresStore(CopyStore):
         """Yield a connection in one snapshot; `RunFolderError` if its rows were deleted."""
         with self._server.connection() as connection:
             connection.execute(_SNAPSHOT)
-            sql = f"SELECT 1 FROM {self._table}_state WHERE number = %s"
-            if not connection.execute(sql, (self.number,)).fetchone():
-                raise RunFolderError(f"{self.name}: it was updated twice since it was opened; open it again")
+            sql = f"SELECT number, md5(state::text) FROM {self._table}_state WHERE number = %s"
+            found = connection.execute(sql, (self.number,)).fetchone()
+            if found != self.version:
+                what = "made again" if found else "updated twice"
+                raise RunFolderError(f"{self.name}: it was {what} since it was opened; open it again")
             yield connection
 
     def _inside(self, languages: Collection[str], where: Sequence[Condition]) -> tuple[str, dict[str, Any], int]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from metasearch.errors import ConfigError, RunFolderError
+from metasearch.io import sha256_of_bytes
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import FREE, CopyResult, Kind, Rows, Words, fields_to_json
 from metasearch.search.index.copies import (
@@ -34,11 +35,11 @@ WIDEST = 4000
 """Dimensions of a halfvec that pgvector indexes."""
 _WORDS = 10**9
 """Dimensions of a sparsevec."""
-_COLUMNS = """
-    id bigint, since int, until int, digest bigint, language text, file text, line int, heading text, anchor text,
-    places int, text text, fields json, filters jsonb, numbers jsonb, dense halfvec({dimension}),
-    expanded halfvec({dimension}), words sparsevec({words}), {pages}, PRIMARY KEY (id, since)
-"""
+_COLUMNS = (
+    "id bigint", "since int", "until int", "digest bigint", "language text", "file text", "line int", "heading text",
+    "anchor text", "places int", "text text", "fields json", "filters jsonb", "numbers jsonb",
+    "dense halfvec({dimension})", "expanded halfvec({dimension})", "words sparsevec({words})",
+)  # fmt: skip
 _PAGES = "page text", "page_group text", "page_language text", "page_position int"
 """Columns that copies of earlier releases lack."""
 _INDEXES = (
@@ -56,7 +57,7 @@ def copy_to_postgresql(
     """Make new or existing tables a copy of a local index; readers see it whole or not at all."""
     with server.connection() as connection:  # readers wait for a new column until the transaction ends
         _lock(connection, server)
-        if server.number(connection) is not None:
+        if server.version(connection) is not None:
             _add_pages(connection, server.address.table)
     with server.connection() as connection:
         _lock(connection, server)
@@ -73,8 +74,8 @@ def _lock(connection: Any, server: Server) -> None:
 
 def create_tables(connection: Any, table: str, dimension: int) -> None:
     """Create the tables of an index."""
-    columns = _COLUMNS.format(dimension=dimension, words=_WORDS, pages=", ".join(_PAGES))
-    connection.execute(f'CREATE TABLE "{table}" ({columns})')
+    columns = ", ".join((*_COLUMNS, *_PAGES)).format(dimension=dimension, words=_WORDS)
+    connection.execute(f'CREATE TABLE "{table}" ({columns}, PRIMARY KEY (id, since))')
     connection.execute(f"CREATE TABLE {table}_state (number int PRIMARY KEY, state json, arrays bytea, words bytea)")
     connection.execute(f"COMMENT ON TABLE \"{table}\" IS '{FORMAT}'")
 
@@ -94,12 +95,16 @@ class _Copying:
     def __init__(self, connection: Any, server: Server, store: LocalStore, words: Words, expanded: bool) -> None:
         self.connection, self.store, self.words = connection, store, words
         self.expanded = store.expanded if expanded else None
-        self.table, self.before = server.address.table, server.number(connection)
+        self.table, version = server.address.table, server.version(connection)
+        self.before = version[0] if version else None
         self.counts = Counter[int]()
         self.state: dict[str, Any] = {}
         self.known = b""
         if self.before is None:
             self._create(server.address.shown)
+        elif not self.before:
+            self.state = {**self._first_state(), "pages": True}
+            connection.execute(f'DELETE FROM "{self.table}"')
         else:
             sql = f"SELECT state, arrays, words FROM {self.table}_state WHERE number = %s"
             self.state, self.known, counted = connection.execute(sql, (self.before,)).fetchone()
@@ -118,7 +123,10 @@ class _Copying:
         if store.kind.dimension > WIDEST:
             raise ConfigError(f"{shown}: vectors of {store.kind.dimension} dimensions; pgvector indexes {WIDEST:,}")
         create_tables(self.connection, self.table, store.kind.dimension)
-        self.state = {"kind": asdict(store.kind), "length": mean_length(store, self.words)}
+        self.state = self._first_state()
+
+    def _first_state(self) -> dict[str, Any]:
+        return {"kind": asdict(self.store.kind), "length": mean_length(self.store, self.words)}
 
     def copy(self, on_sent: Callable[[int, int], None]) -> CopyResult:
         """Write what differs, and the state if anything does."""
@@ -126,6 +134,8 @@ class _Copying:
         numbers = numbers_of_keys(store.row_keys())
         sql = f'SELECT id, digest FROM "{self.table}" WHERE until IS NULL'
         there: dict[int, int] = dict(self.connection.execute(sql).fetchall())
+        if self.before and len(there) != sum(self.state["languages"].values()):
+            self._count_again()
         changed, fields = self._changed(numbers, there)
         if self.cleaned:
             ((first, _),) = store.passages(self.cleaned[:1])
@@ -135,7 +145,7 @@ class _Copying:
         state = {
             **self.state, "contents": store.contents, "expanded": self.expanded is not None, "fields": sorted(fields),
             "languages": store.languages, "written": list(store.state["languages"]), "unknown": store.unknown,
-            "ranking": store.ranking_facts, SITE: store.site, "pages": True,
+            "ranking": store.ranking_facts, SITE: store.site, "pages": True, "arrays": sha256_of_bytes(self.arrays),
         }  # fmt: skip
         if changed or gone or (state, self.arrays) != (self.state, self.known):
             self._end([*gone, *(there.keys() & set(numbers[changed].tolist()))], now)
@@ -146,7 +156,9 @@ class _Copying:
             self.connection.execute(f"DELETE FROM {self.table}_state WHERE number < %s", (self.before,))
             counts = np.array([pair for pair in self.counts.items() if pair[1] > 0], np.int32).tobytes()
             values = now, json.dumps(state), self.arrays, counts
-            self.connection.execute(f"INSERT INTO {self.table}_state VALUES (%s, %s, %s, %s)", values)
+            self.connection.execute(
+                f"INSERT INTO {self.table}_state (number, state, arrays, words) VALUES (%s, %s, %s, %s)", values
+            )
             self.connection.execute(f'ANALYZE "{self.table}"')
         return CopyResult(len(store), len(changed), len(gone))
 
@@ -176,12 +188,18 @@ class _Copying:
         """End rows with this update, and delete those that ended with the one before."""
         sql = f'UPDATE "{self.table}" SET until = %s WHERE until IS NULL AND id = ANY(%s) RETURNING words::text'
         for (text,) in self.connection.execute(sql, (now, list(gone))):
-            self.counts.subtract(int(word) - 1 for word in re.findall(r"(\d+):", text))
+            self.counts.subtract(_words(text))
         self.connection.execute(f'DELETE FROM "{self.table}" WHERE until < %s', (now,))
 
+    def _count_again(self) -> None:
+        """Count the words of all rows: others deleted some."""
+        self.counts.clear()
+        for (text,) in self.connection.execute(f'SELECT words::text FROM "{self.table}" WHERE until IS NULL'):
+            self.counts.update(_words(text))
+
     def _send(self, changed: Sequence[int], numbers: Rows, now: int, on_sent: Callable[[int, int], None]) -> None:
-        sent = 0
-        with self.connection.cursor() as cursor, cursor.copy(f'COPY "{self.table}" FROM STDIN') as copy:
+        sent, names = 0, ", ".join(column.split()[0] for column in (*_COLUMNS, *_PAGES))
+        with self.connection.cursor() as cursor, cursor.copy(f'COPY "{self.table}" ({names}) FROM STDIN') as copy:
             for rows in parts(changed):
                 passages = self.store.passages(rows)
                 dense = self.store.quantised.take(rows)
@@ -197,6 +215,11 @@ class _Copying:
                     ))  # fmt: skip
                 sent += len(rows)
                 on_sent(sent, len(changed))
+
+
+def _words(text: str) -> list[int]:
+    """Return the numbers of the words in a sparsevec."""
+    return [int(word) - 1 for word in re.findall(r"(\d+):", text)]
 
 
 def _by_row(store: LocalStore) -> dict[int, dict[str, list[str]]]:

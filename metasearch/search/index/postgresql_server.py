@@ -58,6 +58,8 @@ class Server:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._idle: LifoQueue[Any] = LifoQueue()
+        self._path: str | None = None
+        """Sets the search path of a transaction; empty where it has pgvector already, None before that is known."""
         self._psycopg = import_extra("psycopg", "postgres", address.shown)
         # A forked process shares the connections, and must not close them when it exits.
         weakref.finalize(self, _close_all, self._idle).atexit = False
@@ -69,6 +71,8 @@ class Server:
             connection = self._connect()
             try:
                 with connection.transaction():
+                    if self._path:
+                        connection.execute(self._path)
                     yield connection
             finally:
                 if connection.info.transaction_status == self._psycopg.pq.TransactionStatus.IDLE:
@@ -91,10 +95,15 @@ class Server:
         connection = self._psycopg.connect(**self.address.parameters, autocommit=True, prepare_threshold=None)
         # Not a method: a cycle would keep server and connection until the next garbage collection.
         connection.add_notice_handler(partial(_warn, self.address.shown))
+        if self._path is None:
+            self._path = _path_to_pgvector(connection)
         return connection
 
-    def number(self, connection: Any) -> int | None:
-        """Return the number of the last update, None where there is no index."""
+    def version(self, connection: Any) -> tuple[int, str] | None:
+        """Return number and digest of the last update; None where there is no table, number 0 where it was emptied.
+
+        A table that was dropped and created again may have the same number.
+        """
         sql = "SELECT to_regclass(%(name)s)::text, obj_description(to_regclass(%(name)s))"
         table, comment = connection.execute(sql, {"name": self.address.table}).fetchone()
         if table is None:
@@ -103,8 +112,8 @@ class Server:
             raise RunFolderError(
                 f"{self.address.shown}: this release of metasearch did not make the table; choose another"
             )
-        (found,) = connection.execute(f"SELECT max(number) FROM {self.address.table}_state").fetchone()
-        return int(found)
+        sql = f"SELECT number, md5(state::text) FROM {self.address.table}_state ORDER BY number DESC LIMIT 1"
+        return connection.execute(sql).fetchone() or (0, "")
 
     def prepare(self, connection: Any) -> None:
         """Create the extension where it is missing; `RunFolderError` where it is not installed or too old."""
@@ -119,6 +128,19 @@ class Server:
             raise RunFolderError(f"{self.address.shown}: pgvector {version} is older than {needed}; {hint}")
         if installed is None:
             connection.execute("CREATE EXTENSION vector")
+
+
+def _path_to_pgvector(connection: Any) -> str | None:
+    """Return the statement that adds the schema of pgvector to the search path; None where it is not installed."""
+    found = connection.execute(
+        "SELECT current_setting('search_path'), quote_ident(nspname), nspname = ANY(current_schemas(true)) "
+        "FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'"
+    ).fetchone()
+    if found is None:
+        return None
+    path, schema, inside = found
+    schemas = schema if path in ("", '""') else f"{path}, {schema}"
+    return "" if inside else f"SET LOCAL search_path TO {schemas}"
 
 
 def _close_all(idle: LifoQueue[Any]) -> None:

@@ -132,6 +132,9 @@ class QdrantCollection:
             records, offset = self.call(
                 "scroll", limit=_SCROLLED, offset=offset, with_payload=["digest"], with_vectors=False
             )
+            if others := [record.id for record in records if "digest" not in record.payload]:
+                problem = f"another program made the point {others[0]}; delete it or choose another collection"
+                raise RunFolderError(f"{self.address.shown}: {problem}")
             found.update((int(record.id), int(record.payload["digest"])) for record in records)
             if offset is None:
                 return found

@@ -171,7 +171,7 @@ class StoredEncoder(Encoder):
         """Return a converted network, or why it cannot be converted; without the whole model if it is not open."""
         if self._network is None or self._reader is None:
             return super()._tried(precision)
-        columns, rows = probe_rows(self._reader, PROBED)
+        columns, rows = probe_rows(self._reader, *PROBED)
         with torch.no_grad():
             expected = self._network(self._reader.padded(columns, rows), "pooled")
         network = self._converted(precision)

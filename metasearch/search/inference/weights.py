@@ -45,8 +45,12 @@ class StoredWeights:
         return StoredTable(self, self._table[name], self._table.get(name + SCALE))
 
     def require_unchanged(self) -> None:
-        """Raise `EncoderError` where the file was written since it was opened: rows would be of another one."""
-        if _written(self.path) != self._written:
+        """Raise `EncoderError` where the file was written since it was opened: rows would be of another one.
+
+        A file that was deleted, or replaced by another one, stays open with its rows.
+        """
+        now = _written(self.path) if self.path.exists() else self._written
+        if now[:2] == self._written[:2] and now != self._written:
             raise EncoderError(f"{self.path}: the file was changed while it was in use; start again")
 
 
@@ -77,9 +81,10 @@ def _in_memory(file: Any, name: str) -> Tensor:
     return found.to(torch.float32, copy=True)
 
 
-def _written(path: Path) -> tuple[int, int, int]:
+def _written(path: Path) -> tuple[int, int, int, int]:
+    """Return device and inode of a file, which name it whatever its path, then its size and time."""
     try:
         found = path.stat()
     except OSError as error:
         raise EncoderError(f"{path}: {error.strerror or error}") from None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

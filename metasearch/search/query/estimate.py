@@ -20,7 +20,7 @@ from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.records import Candidate, grouped
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.maps import FIRST, LEAST_PAGES, centred, estimate, query_centre, translation_map
-from metasearch.encoders.neutral import is_neutral, require_none
+from metasearch.encoders.neutral import require_none
 from metasearch.encoders.page_scores import sharpness_for
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import DataError
@@ -72,13 +72,20 @@ def renewed(store: IndexWriter, files: Sequence[FilePlaces], encoder: Encoder, w
         DataError: a projection is wanted, and there are too few passages.
     """
     before, sample = store.plan, store.sample(files, SAMPLE)
+    if encoder.centred:  # an exported index, whose projection and centres are in the encoder
+        before = replace(before, projection=None, texts=(), centre=None)
     if wanted is False:
         found = replace(before, projection=None, texts=(), centre=None, translations=None, translated=0)
     else:
-        found = _with_projection(store, before, sample, is_neutral(encoder), bool(wanted))
+        found = before if encoder.centred else _with_projection(store, before, sample, encoder.neutral, bool(wanted))
         again = found.projection is not before.projection or before.sharpness is None
-        found = _with_translations(store, files, found, again)
-    changed = found.projection is not before.projection or found.translations is not before.translations
+        if encoder.maps_queries:
+            log.info("%s maps queries by itself: no map of translations is estimated", encoder.name)
+            found = replace(found, translations=None, translated=0)
+        else:
+            found = _with_translations(store, files, found, again)
+    known = store.plan
+    changed = found.projection is not known.projection or found.translations is not known.translations
     count = sum(map(len, sample.values()))
     if changed or before.sharpness is None or count >= _GROWN * before.sampled:
         found = replace(_with_sampled_queries(store, encoder, found, sample), sampled=count)

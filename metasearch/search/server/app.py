@@ -111,10 +111,14 @@ _ICON = Response(_read("icon.svg"), media_type="image/svg+xml")
 
 async def _health(request: Request, response: Response) -> schemas.Health:
     """Whether the server can encode."""
-    ready = not request.app.state.batches.done()
-    response.status_code = 200 if ready else 503
-    status = "ready" if ready else "broken: the encoder's thread has ended"
-    return schemas.Health(status=status, model=request.app.state.service.name)
+    service: Service = request.app.state.service
+    status = "ready"
+    if request.app.state.batches.done():
+        status = "broken: the encoder's thread has ended"
+    elif not await service.can_encode():
+        status = "broken: texts cannot be encoded; the server's log says why"
+    response.status_code = 200 if status == "ready" else 503
+    return schemas.Health(status=status, model=service.name)
 
 
 async def _live() -> schemas.Live:

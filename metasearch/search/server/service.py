@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from metasearch.config.rerank import RERANK_TOP
 from metasearch.config.roles import Role
 from metasearch.data.formats.blank import blank
-from metasearch.errors import ConfigError, MetasearchError
+from metasearch.errors import ConfigError, EncoderError, MetasearchError
 from metasearch.search.index.base import Hit, SearchError
 from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.server import schemas
@@ -63,6 +64,8 @@ class Service:
         self.metrics.waiting.set_function(lambda: self.batcher.waiting)
         self.metrics.passages.set_function(lambda: self.passages)
         self._reading: Future[Any] | None = None
+        self._broken = False
+        """Whether the encoder failed, and encoded nothing since."""
 
     @property
     def passages(self) -> int:
@@ -78,6 +81,13 @@ class Service:
         """Encode and search once, to load everything that plain requests need."""
         self._work(EmbeddingWork("candidate"), ["warm"])
         self._work(SearchSettings(top_k=1, rerank=1 if self.searcher.reranker else 0), ["warm"])
+
+    async def can_encode(self) -> bool:
+        """Return whether texts can be encoded; after an error, one is tried."""
+        if self._broken:
+            with contextlib.suppress(MetasearchError, RequestError):
+                await self.batcher.submit(EmbeddingWork(QUERY), ["warm"])
+        return not self._broken
 
     async def reload(self) -> None:
         """Look for a changed index again and again, and serve it; until cancelled."""
@@ -178,7 +188,12 @@ class Service:
                 values = embed(texts) if work.projected else encoder.encode(texts, role)
             else:
                 values = searcher.answer(texts, work)
-            return list(map(Result, values, lengths, truncated))
+            found = list(map(Result, values, lengths, truncated))
+            self._broken = False
+            return found
+        except EncoderError:
+            self._broken = True
+            raise
         finally:
             encoder.forget()
 
@@ -221,6 +236,7 @@ class Service:
         except ConfigError as error:
             raise RequestError(422, "invalid_body", str(error)) from None
         except MetasearchError as error:
+            log.error("%s: %s", request.url.path, error)
             raise RequestError(500, type(error).__name__, str(error)) from None
         finally:
             gone.cancel()

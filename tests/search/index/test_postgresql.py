@@ -13,6 +13,7 @@ import pytest
 
 from helpers.commands import metasearch
 from helpers.indexes import Given, kind, made, queries, write_index
+from metasearch.encoders.maps import Projection
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
 from metasearch.search.index.base import Scope, SearchError
 from metasearch.search.index.local import LocalStore
@@ -116,17 +117,17 @@ def test_a_reader_keeps_its_state_for_one_update_and_is_then_told_to_open_the_in
 
 
 def test_a_reader_that_is_opened_during_two_updates_has_the_state_before_them(postgres, tmp_path, monkeypatch):
-    content, number = made(40), Server.number
+    content, version = made(40), Server.version
     copied(postgres, tmp_path / "a", content)
 
     def slow(server, connection):
-        found = number(server, connection)
+        found = version(server, connection)
         monkeypatch.undo()
         for name, first in (("b", 20), ("c", 25)):
             copied(postgres, tmp_path / name, content.part(range(first, 40)))
         return found
 
-    monkeypatch.setattr(Server, "number", slow)
+    monkeypatch.setattr(Server, "version", slow)
     assert len(PostgresStore.open(postgres.address("help"))) == 40
 
 
@@ -234,6 +235,73 @@ def test_words_are_ranked_by_bm25_also_after_updates(postgres, tmp_path):
     ((rows, scores),) = store.search_words(words, ["passage"], 2, Scope(["de", "tr"]))
     assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 0.5 / 3.5)] * 2, rel=1e-5)
     assert store.search_words(words, ["missing"], 2)[0][0].tolist() == []
+
+
+def test_columns_of_others_and_another_order_of_columns_change_no_update(postgres, tmp_path):
+    copied(postgres, tmp_path / "a", made(6))
+    with postgres.connect() as connection:
+        connection.execute("ALTER TABLE help ADD COLUMN clicks int NOT NULL DEFAULT 0, DROP COLUMN heading")
+        connection.execute("ALTER TABLE help ADD COLUMN heading text")  # at the end
+        connection.execute("ALTER TABLE help_state ADD COLUMN made timestamp DEFAULT now()")
+        connection.execute("UPDATE help SET clicks = 7")
+    assert copied(postgres, tmp_path / "b", made(9)) == (3, 0)
+    assert len(texts_of(PostgresStore.open(postgres.address("help")))) == 9
+    with postgres.connect() as connection:
+        assert connection.execute("SELECT sum(clicks) FROM help WHERE until IS NULL").fetchone() == (6 * 7,)
+
+
+def test_pgvector_may_be_in_any_schema(postgres, tmp_path):
+    with postgres.connect() as connection:
+        connection.execute('CREATE SCHEMA IF NOT EXISTS "My extensions"')
+        connection.execute('CREATE EXTENSION vector SCHEMA "My extensions"')
+    copied(postgres, tmp_path / "a", made(6))
+    for options in (
+        "",
+        "?options=-csearch_path%3Dpublic",
+        "?options=-csearch_path%3Dpublic%2C%22My%5C%20extensions%22",
+    ):
+        store = PostgresStore.open(postgres.address("help") + options)
+        assert len(texts_of(store)) == 6
+        assert len(store.search_words(words, ["passage"], 9)[0][0]) == 6
+
+
+def test_tables_that_were_made_again_are_noticed_though_they_have_the_same_number(postgres, tmp_path):
+    copied(postgres, tmp_path / "a", made(6))
+    store = PostgresStore.open(postgres.address("help"))
+    with postgres.connect() as connection:
+        connection.execute("DROP TABLE help, help_state")
+    assert store.changed()
+    projection = Projection(np.zeros(24), np.eye(24)[:1], ("de", "el"))
+    with writing(tmp_path / "a", kind()) as writer:
+        writer.write_plan(SearchPlan(projection=projection))
+    PostgresStore.copy(
+        LocalStore.open(tmp_path / "a"), postgres.address("help"), words, False, lambda done, total: None
+    )
+    assert store.changed()
+    assert store.reopen().number == store.number
+    with pytest.raises(RunFolderError, match="/help: it was made again since it was opened; open it again"):
+        store.search(queries(1))
+
+
+@pytest.mark.parametrize("emptied", ["TRUNCATE help, help_state", "TRUNCATE help_state", "DELETE FROM help"])
+def test_emptied_tables_are_filled_again(postgres, tmp_path, emptied):
+    """Also where they had several updates, and where rows or states alone were deleted."""
+    copied(postgres, tmp_path / "a", made(9))
+    copied(postgres, tmp_path / "a", made(6))
+    with postgres.connect() as connection:
+        connection.execute(emptied)
+    if "state" in emptied:
+        with pytest.raises(RunFolderError, match="/help: the table was emptied; call metasearch index DOCUMENTS -o"):
+            PostgresStore.open(postgres.address("help"))
+    PostgresStore.check(postgres.address("help"), False)
+    assert copied(postgres, tmp_path / "b", made(6)) == (6, 0)
+    store = PostgresStore.open(postgres.address("help"))
+    assert texts_of(store) == sorted(passage.text for passage in made(6).passages)
+    ((_, scores),) = store.search_words(words, ["passage"], 9)
+    assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 0.5 / 6.5)] * 6, rel=1e-5)
+    with postgres.connect() as connection:
+        found = connection.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'help'").fetchall()
+    assert sum("(page_group)" in definition for (definition,) in found) == 1
 
 
 def test_files_and_folders_are_conditions(postgres, tmp_path):

@@ -108,6 +108,32 @@ def test_how_queries_are_searched_is_sent_without_passages(tmp_path, client):
     assert (remote.plan.sharpness, remote.reopen().plan.sharpness) == (None, 3.0)
 
 
+def test_an_emptied_collection_is_filled_again_and_one_that_was_made_again_is_noticed(tmp_path, client):
+    copied(client, tmp_path / "index", made(6))
+    client.delete("help", points_selector=qdrant_client.models.Filter())
+    emptied = QdrantStore(ADDRESS, client)
+    assert [rows.shape for rows, _ in emptied.search(queries(2))] == [(2, 0)]
+    assert copied(client, tmp_path / "index", made(6))[1].sent == 6
+    opened = QdrantStore(ADDRESS, client)
+    ((rows, _),) = opened.search(queries(1))
+    assert len(rows[0]) == 6
+    client.delete_collection("help")
+    assert opened.changed()
+    copied(client, tmp_path / "other", made(9))
+    assert opened.changed()
+    assert len(opened.reopen()) == 9
+
+
+def test_fields_of_others_stay_and_their_points_are_refused_in_a_line(tmp_path, client):
+    copied(client, tmp_path / "index", made(6))
+    client.set_payload("help", {"clicks": 7}, points=qdrant_client.models.Filter())
+    assert copied(client, tmp_path / "more", made(9))[1].sent == 3
+    assert sum(record.payload.get("clicks", 0) for record in client.scroll("help", limit=9)[0]) == 6 * 7
+    client.upsert("help", [qdrant_client.models.PointStruct(id=5, vector={}, payload={"clicks": 1})])
+    with pytest.raises(RunFolderError, match="/help: another program made the point 5; delete it or choose another"):
+        copied(client, tmp_path / "again", made(9))
+
+
 @pytest.mark.parametrize("state", [False, True])
 def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_its_update(tmp_path, client, state):
     """With `state`, an earlier release has sent some of the points of a newer copy again."""

@@ -1,6 +1,7 @@
 """Encoders that encode from their files have the bits of the whole model, and become it where it is asked for."""
 
 import logging
+import shutil
 from functools import cache, partial
 from importlib.util import find_spec
 
@@ -210,7 +211,8 @@ def test_files_that_change_are_another_encoder_or_an_error(tmp_path):
     encoder = load_reader(str(folder))
     weights = load_file(folder / "model.safetensors")
     weights[WORDS] += 1
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(weights, tmp_path / "new", metadata={"format": "pt"})
+    (folder / "model.safetensors").write_bytes((tmp_path / "new").read_bytes())  # in place
     with pytest.raises(
         EncoderError, match=r"model\.safetensors: the file was changed while it was in use; start again"
     ):
@@ -219,6 +221,18 @@ def test_files_that_change_are_another_encoder_or_an_error(tmp_path):
         encoder.materialise()
     again = load_reader(str(folder))
     assert again.fingerprint == open_checkpoint(str(folder)).fingerprint != encoder.fingerprint
+
+
+def test_a_folder_that_is_replaced_or_deleted_leaves_the_weights_that_were_opened(tmp_path):
+    folder = saved(tmp_path / "model")
+    encoder = load_reader(str(folder))
+    expected = encoder.encode(TEXTS, "question")
+    shutil.copytree(folder, tmp_path / "new")
+    folder.rename(tmp_path / "old")
+    for replace in (lambda: (tmp_path / "new").rename(folder), lambda: shutil.rmtree(folder)):
+        replace()
+        encoder.forget()
+        assert np.array_equal(encoder.encode(TEXTS, "question"), expected)
 
 
 def test_what_is_said_of_an_encoder_is_said_whenever_it_is_opened(tmp_path, caplog):

@@ -1,10 +1,12 @@
 """An index that changes under a running server is served as it is now."""
 
 import logging
+import os
 
 import pytest
 
 from helpers.serving import counted, eventually, running
+from metasearch.encoders.load import load_encoder
 from metasearch.search.indexes import index_documents, open_searcher
 
 
@@ -46,3 +48,21 @@ def test_an_index_that_cannot_be_opened_is_reported_once_and_the_old_one_stays(f
         eventually(lambda: counted(server, "metasearch_index_outdated") == 0)
     (record,) = caplog.records
     assert record.getMessage().startswith(f"still serving the old index: {folder / 'index'} is no index")
+
+
+@pytest.mark.slow
+def test_an_encoder_whose_file_was_overwritten_is_not_ready_until_it_encodes_again(folder, caplog):
+    load_encoder("tiny", device="cpu").save(folder / "model")
+    index_documents([folder / "a.txt"], folder / "other", str(folder / "model"), device="cpu")
+    open_searcher(folder / "other", device="cpu")  # finds out that the encoder can be used from its files
+    weights = folder / "model" / "model.safetensors"
+    written = weights.stat()
+    with running(open_searcher(folder / "other", device="cpu")) as server:
+        assert server.get("/health")[0] == 200
+        os.utime(weights)
+        assert server.post("/search", {"query": "key"})[0] == 500
+        assert "/search: " in caplog.text
+        assert "the file was changed while it was in use; start again" in caplog.text
+        assert server.get("/health")[0] == 503
+        os.utime(weights, ns=(written.st_atime_ns, written.st_mtime_ns))
+        assert server.get("/health")[1]["status"] == "ready"

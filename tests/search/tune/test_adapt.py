@@ -52,6 +52,15 @@ def write_pages(folder, things):
         path.write_text(f"# {thing}\n\nAbout the {thing} in {language}.\n", encoding="utf-8")
 
 
+def test_the_verdict_names_what_the_scores_ignore_of_the_search(tmp_path):
+    write_pages(tmp_path / "help", THINGS)
+    ranking = {"hybrid": True, "expand": True, "balance": True}
+    index_documents([tmp_path / "help"], tmp_path / "i", "tiny", device="cpu", ranking=ranking)
+    found = adapt(tmp_path / "i", labels(), device="cpu")
+    ignored = " These scores ignore --hybrid and --balance, which the index is searched with."
+    assert found.facts.result == f"{found.choice}{ignored}"
+
+
 @pytest.fixture
 def stored(tmp_path):
     return write_index(tmp_path / "i", made())

@@ -22,7 +22,7 @@ from typing import NamedTuple, cast
 import submitit
 from submitit.helpers import clean_env
 
-from metasearch.config.study import SBATCH, LauncherConfig
+from metasearch.config.study import BEFORE, SBATCH, LauncherConfig
 from metasearch.errors import ConfigError
 from metasearch.io import atomic_write
 from metasearch.pipelines.study.cell import STOPPED, CellJob
@@ -227,7 +227,8 @@ class Slurm(SubmititLauncher):
         if time.monotonic() - self._ended.get(job.job_id, math.inf) < late:
             return None
         state = self._states.get(job.job_id, _GONE)
-        return JobEnd(None, f"its job {job.job_id} ended in state {state}" + ("" if end else " without a result"))
+        why = "; it reached its time limit: set a longer one with --launcher-set time=" * (state == "TIMEOUT")
+        return JobEnd(None, f"its job {job.job_id} ended in state {state}" + ("" if end else " without a result") + why)
 
     def stop(self, again: bool) -> None:
         """Cancel jobs that wait, and send SIGTERM to those that run; `again` cancels them, too."""
@@ -303,7 +304,7 @@ def slurm_parameters(place: LauncherConfig, threads: int) -> dict[str, object]:
     more |= {"mem": asked["memory"]} if "memory" in asked else {}
     found: dict[str, object] = {
         "time": 240,
-        "signal_delay_s": int(asked.get("before", 120)),
+        "signal_delay_s": int(asked.get("before", BEFORE)),
         "cpus_per_task": cpus,
         # Since Slurm 22.05, srun does not read the number of cores of sbatch.
         "srun_args": [f"--cpus-per-task={cpus}"],

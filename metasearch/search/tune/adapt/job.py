@@ -101,7 +101,11 @@ def adapt(
     table = trial.table()
     choice, line = Choice.of(table), table.choose()
     form = table.lines[line][0].learner or ANSWERED
-    return AdaptResult(trial.add(chosen, form, str(choice), kept=bool(line)), choice)
+    # `Choice` ranks by vectors, in one pool.
+    own, pool = searcher.ranking, trial.pool
+    ignored = ["--hybrid"] * bool(own.hybrid) + ["--balance"] * bool(own.balance and pool == EXPANDED)
+    left = f" These scores ignore {' and '.join(ignored)}, which the index is searched with." if ignored else ""
+    return AdaptResult(trial.add(chosen, form, f"{choice}{left}", kept=bool(line)), choice)
 
 
 def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None) -> Labels:
