@@ -16,7 +16,7 @@ side of queries alone.
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.encoders.maps import second_moment
+from metasearch.encoders.maps import ROUNDING, second_moment
 
 Vectors = NDArray[np.float32]
 
@@ -27,7 +27,7 @@ _HALF = 128
 
 
 def metric_adapter(offset: Vectors, answers: Vectors, queries: int = 0) -> Vectors:
-    """Return the matrix A, `(D, D)`; it is the identity where there is no difference.
+    """Return the matrix A, `(D, D)`; it is the identity where there is no difference beyond rounding.
 
     Args:
         offset: mean document less mean query, `(D,)`.
@@ -35,10 +35,11 @@ def metric_adapter(offset: Vectors, answers: Vectors, queries: int = 0) -> Vecto
         queries: number n of these queries.
     """
     inverse = np.eye(len(offset))
-    if offset.any():
+    if np.linalg.norm(offset) > ROUNDING:
         unit = offset.astype(np.float64) / np.linalg.norm(offset.astype(np.float64))
         inverse += OFFSET * np.outer(unit, unit)
     if len(answers):
         centred = answers.astype(np.float64) - answers.mean(0, dtype=np.float64)
+        centred[np.linalg.norm(centred, axis=1) <= ROUNDING] = 0
         inverse += ANSWERS * queries / (queries + _HALF) * second_moment(centred)
     return np.linalg.inv(inverse).astype(np.float32)
