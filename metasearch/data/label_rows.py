@@ -196,7 +196,8 @@ def _count_clicks(labels: Sequence[Label], notes: list[str]) -> list[Label]:
     if clicks.total() > len(clicks):
         left = sum(clicks[pair] for pair in rare)
         notes.append(
-            f"clicks: {clicks.total()} on {len(clicks)} pairs of query and page, which weigh by their clicks"
+            f"clicks: {clicks.total()} on {len(clicks)} pairs of query and page; nDCG weighs pairs by clicks, and all "
+            "else takes them alike"
             + (f"; left out: {len(rare)} pairs ({left} clicks) with a tenth of another page's or less" if rare else "")
         )
     return list(kept.values())

@@ -45,6 +45,8 @@ Vectors = NDArray[np.float32]
 
 _NOTHING = 1e-10
 """Share of the largest singular value below which a direction is rounding."""
+ROUNDING = 1e-5
+"""Share of the length of vectors below which a difference of two is rounding: float32, in batches of any length."""
 _TOWARDS = 0.5
 """How far the centre of queries goes from that of passages to that of made-up queries."""
 _PRIOR = 10
@@ -94,7 +96,7 @@ def estimate(vectors: Mapping[str, NDArray[Any]], rank: int | None = None) -> Pr
     centre = means.mean(0)
     # The first right singular vectors, without ones at rounding level.
     _, sizes, found = np.linalg.svd(means - centre, full_matrices=False)
-    kept = sizes > _NOTHING * max(float(sizes[0]), np.finfo(np.float64).tiny)
+    kept = sizes > max(_NOTHING * float(sizes[0]), ROUNDING * float(np.linalg.norm(means, axis=1).max()))
     count = rank or len(means) - 1
     return Projection(centre, found[:count][kept[:count]], tuple(vectors))
 
@@ -151,12 +153,25 @@ def mapped(queries: NDArray[Any], matrix: NDArray[Any]) -> Vectors:
 
 
 def translation_map(groups: Sequence[Sequence[Vectors]]) -> Vectors:
-    """Return the matrix A, `(D, D)`, from the passages `(n, D)` of each translation in each group."""
-    differences = np.concatenate([around_mean(pages) for pages in groups])
-    count, dimension = differences.shape
-    weight = _WEIGHT * count / (count + dimension)
+    """Return the matrix A, `(D, D)`, from the passages `(n, D)` of each translation in each group.
+
+    A page with the vectors of an earlier one in its group is an untranslated copy, and does not count.
+    """
+    dimension = groups[0][0].shape[1]
+    several = [pages for pages in map(_translated, groups) if len(pages) > 1]
+    differences = np.concatenate([np.zeros((0, dimension), np.float32), *map(around_mean, several)])
+    weight = _WEIGHT * len(differences) / (len(differences) + dimension)
     inverse: Vectors = np.linalg.inv(np.eye(dimension) + weight * second_moment(differences)).astype(np.float32)
     return inverse
+
+
+def _translated(pages: Sequence[Vectors]) -> list[Vectors]:
+    """Return the pages of a group without copies of earlier ones."""
+    means, kept = [page.mean(0, dtype=np.float64) for page in pages], list[int]()
+    for i, mean in enumerate(means):
+        if all(np.linalg.norm(mean - means[j]) > ROUNDING * np.linalg.norm(mean) for j in kept):
+            kept.append(i)
+    return [pages[i] for i in kept]
 
 
 def around_mean(pages: Sequence[Vectors]) -> Vectors:

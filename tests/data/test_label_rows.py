@@ -63,8 +63,8 @@ def test_clicks_weigh_and_a_page_with_a_tenth_of_the_clicks_of_another_is_left_o
     assert answers(data) == {("q1", "a.html"), ("q2", "b.html")}
     assert data.grades == {("q1", "d1"): 20.0, ("q2", "d2"): 2.0}
     assert data.notes == (
-        "clicks: 24 on 3 pairs of query and page, which weigh by their clicks; left out: 1 pairs (2 clicks) with a "
-        "tenth of another page's or less",
+        "clicks: 24 on 3 pairs of query and page; nDCG weighs pairs by clicks, and all else takes them alike; left "
+        "out: 1 pairs (2 clicks) with a tenth of another page's or less",
     )
     assert ("q1", "b.html") in answers(load(*often[:19], *rarely))  # 2 of 19 are more than a tenth
 

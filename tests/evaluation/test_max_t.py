@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.evaluation.statistics.bounded import bounded_test
-from metasearch.evaluation.statistics.max_t import any_above_zero
+from metasearch.evaluation.statistics.max_t import Gains, any_above_zero
 
 VALUES = st.integers(-20, 20).map(lambda value: value / 20)
 
@@ -65,6 +65,51 @@ def test_no_more_than_5_percent_of_true_nulls_are_rejected_however_many_lines_th
         rejected += any_above_zero(common + random.standard_normal((10, 2 * clusters)), names) < 0.05
     # 400 at 5 %: the deviation is √(0.05 · 0.95 / 400) = 1.1 %.
     assert rejected / tunings <= 0.05 + 3 * 0.011
+
+
+def test_a_gain_has_to_survive_losses_that_no_cluster_shows():
+    """A loss of 0.2 in a share q makes a gain g to 0 if (1 - q) g = 0.2 q; ten clusters show none with (1 - q)^10."""
+    names = [str(i) for i in range(10)]
+    tests = Gains.of(np.array([np.full(10, 0.05), np.full(10, 0.3), np.zeros(10), np.full(10, -0.1)]), names)
+    assert tests.unseen == pytest.approx([(0.2 / 0.25) ** 10, (0.2 / 0.5) ** 10, 1, 1])
+    assert tests.adjusted([0]) == pytest.approx([(0.2 / 0.25) ** 10])
+    assert tests.adjusted([1]) == pytest.approx([1 / 2**10])
+    assert tests.significant(0.05) == [1]
+    assert Gains.of(np.full((1, 10), 0.3), ["one"] + ["nine"] * 9).unseen == pytest.approx([(0.2 / 0.5) ** 2])
+    assert (Gains.of(np.ones((1, 3)), ["one"] * 3).p(), Gains.of(np.zeros((0, 3)), names[:3]).p()) == (1, 1)
+
+
+@pytest.mark.parametrize("clusters", [8, 12, 40])
+@pytest.mark.parametrize("lines", [1, 6])
+def test_many_small_gains_with_a_few_large_losses_are_no_gain(lines, clusters):
+    """Differences 0.1 (1 - Exp(1)) have the mean 0 and the skewness -2; t with random signs finds 12 to 38 %."""
+    random, names, studies = np.random.default_rng(0), [str(i) for i in range(clusters)], 200
+    drawn = [0.1 * (1 - random.exponential(size=(lines, clusters))) for _ in range(studies)]
+    found = np.mean([Gains.of(each, names).p() < 0.05 for each in drawn])
+    # 200 at 5 %: the deviation is √(0.05 · 0.95 / 200) = 1.5 %.
+    assert found <= 0.05 + 2 * 0.015
+
+
+def test_step_down_finds_gains_in_the_order_of_their_size():
+    """Corrected for two, the weak gain has a p above 5 %; once the strong one has left, it is tested alone."""
+    turns = np.resize([1.0, -1.0], 20)
+    strong, weak = 0.3 + 0.001 * turns, 0.1 + 0.24 * turns + 0.05 * np.roll(turns, 1) * (np.arange(20) % 3)
+    names = [str(i) for i in range(20)]
+    alone = Gains.of(weak[None], names).p()
+    found = Gains.of(np.array([weak, strong, -strong]), names)
+    assert found.significant(0.05) == ([0, 1] if alone < 0.05 else [1])
+    assert found.significant(alone - 1e-9) == [1]
+
+
+@pytest.mark.parametrize(("sizes", "chance"), [((1,) * 11 + (11,), 0.8), ((1,) * 11 + (30,), 0.8), ((1,) * 20, 0.9)])
+def test_an_interval_contains_the_mean_in_95_percent_though_one_cluster_is_large(sizes, chance):
+    """All units of a cluster are right with a chance: 300 intervals miss it in 5 % + 2 deviations at most."""
+    random, names, inside = np.random.default_rng(0), np.repeat(np.arange(len(sizes)), sizes), 0
+    for _ in range(300):
+        values = (random.random(len(sizes)) < chance).astype(float)[names]
+        test = bounded_test(values, 0 * values, names.astype(str).tolist(), 0, 1)
+        inside += test.low <= chance <= test.high
+    assert inside / 300 >= 0.95 - 2 * (0.05 * 0.95 / 300) ** 0.5
 
 
 @pytest.mark.parametrize("count", [6, 12, 50])

@@ -159,13 +159,21 @@ def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: Se
 def own_passages(pages: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
     """Return the passages of each translation, `(n, D)`, that no other one has, without pages that have none.
 
-    A text that was not translated has the same vector in all of them.
+    A text that was not translated has the same vector in all of them. Of pages with the same texts the first counts.
     """
+    different = list[NDArray[np.float32]]()
+    for page in pages:
+        if not any(_inside(page, other).all() and _inside(other, page).all() for other in different):
+            different.append(page)
     found = []
-    for i, page in enumerate(pages):
-        others = np.concatenate([other for j, other in enumerate(pages) if j != i])
-        found.append(page[(page @ others.T).max(1) < _COPIED])
+    for i, page in enumerate(different):
+        others = [other for j, other in enumerate(different) if j != i]
+        found.append(page[~_inside(page, np.concatenate(others))] if others else page)
     return [page for page in found if len(page)]
+
+
+def _inside(page: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.bool_]:
+    return np.asarray((page @ other.T).max(1) >= _COPIED)
 
 
 def _with_sampled_queries(

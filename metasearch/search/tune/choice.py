@@ -69,8 +69,9 @@ class Choice:
     """All lines of a table of so many held-out `questions` in `folds` folds, and the kept one.
 
     Attributes:
-        standings: the simplest one first. Intervals of gains are corrected for the number of lines (Bonferroni), so
-            that the kept line's gain may be one of many.
+        standings: the one that the kept one is compared with, then the simplest ones. It is the best one without labels
+            if labels are kept. Intervals of gains are corrected for the number of lines (Bonferroni), so that the kept
+            line's gain may be one of many.
         kept: the kept one.
         nested: its gain where the questions of each fold are scored by what the other folds choose; None where that is
             the same, or where nothing could be chosen without a fold.
@@ -81,6 +82,7 @@ class Choice:
         dropped: steps that there was no time to try.
         changes: by language and side, of the kept line.
         moved: questions whose scores the kept line changes; the greatest gain first.
+        untested: languages, and their groups, that are too few to test whether the kept line harms them.
     """
 
     measure: str
@@ -96,11 +98,14 @@ class Choice:
     dropped: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     moved: tuple[Moved, ...] = ()
+    untested: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, table: Table) -> Self:
         """Return the choice among the lines of a table."""
-        kept, folds, base = table.choose(), np.unique(table.folds).tolist(), table.scores[0]
+        kept, folds = table.choose(), np.unique(table.folds).tolist()
+        first = table.reference if table.lines[kept][0].learner else 0
+        base = table.scores[first]
         mean = partial(bounded_test, baseline=np.zeros(len(base)), clusters=table.groups, low=0, high=1)
         tried = [number for number, (step, _) in enumerate(table.lines) if not step.shuffled]
         level = 1 - ALPHA / max(len(tried) - 1, 1)
@@ -110,7 +115,7 @@ class Choice:
                 *table.lines[number], mean(table.scores[number]), difference(table.scores[number], base),
                 table.p(number), number == kept, _against_control(table, number),
             )
-            for number in tried
+            for number in (first, *(number for number in tried if number != first))
         }  # fmt: skip
         without = {fold: table.without(fold) for fold in folds}
         chosen = {fold: each.choose() for fold, each in without.items()}
@@ -121,14 +126,15 @@ class Choice:
             by_question = [chosen[fold] for fold in table.folds.tolist()]
             nested = difference(table.scores[by_question, np.arange(len(base))], base, level=1 - ALPHA)
         best = max(table.allowed, key=lambda line: table.scores[line].mean())
-        behind = difference(table.scores[best], table.scores[kept], level=1 - ALPHA)
+        behind = difference(table.scores[best], table.scores[kept], level=level if kept == first else 1 - ALPHA)
         refused = {str(standings[line]): reason for line, reason in table.refused.items()}
         own = table.scores[kept]
         order = np.argsort(base - own, kind="stable").tolist() if table.places and kept else []
         moved = tuple(Moved(table.places[i], float(base[i]), float(own[i])) for i in order if own[i] != base[i])
         return cls(
             table.measure, len(base), len(folds), tuple(standings.values()), standings[kept], nested, behind, least_p,
-            others, refused, (), _changes(table, kept), moved,
+            others, refused, (), _changes(table, first, kept, level), moved,
+            tuple(f"{name} ({count})" for name, count in table.untested.items()) if kept != first else (),
         )  # fmt: skip
 
     @property
@@ -156,7 +162,8 @@ class Choice:
             score += f". The choice depends on the folds ({found}){nested}"
         refused = "".join(f" '{name}' is not kept: {reason}." for name, reason in self.refused.items())
         dropped = f" Not tried, for lack of time: {', '.join(self.dropped)}." if self.dropped else ""
-        return f"Kept: {kept}. {score}. {self._reason()}{refused}{dropped}"
+        untested = f" Too few groups to test for harm: {', '.join(self.untested)}." if self.untested else ""
+        return f"Kept: {kept}. {score}. {self._reason()}{refused}{dropped}{untested}"
 
     def _reason(self) -> str:
         if not self.best.kept:
@@ -176,7 +183,7 @@ def _against_control(table: Table, line: int) -> PairedTest | None:
     return bounded_test(table.scores[line], table.scores[control], table.groups, low=-1, high=1)
 
 
-def _changes(table: Table, kept: int) -> tuple[Change, ...]:
+def _changes(table: Table, first: int, kept: int, level: float) -> tuple[Change, ...]:
     """Return the gains of a line in each language and on each side."""
     found = []
     languages = np.array([language for _, language, _ in table.places])
@@ -184,8 +191,8 @@ def _changes(table: Table, kept: int) -> tuple[Change, ...]:
         for side, scores in {"": table.scores, **table.sides}.items():
             there = (languages == language) & ~np.isnan(scores[0])
             if there.any():
-                base, own = scores[0, there], scores[kept, there]
+                base, own = scores[first, there], scores[kept, there]
                 groups = np.array(table.groups)[there].tolist()
-                gain = bounded_test(own, base, groups, low=-1, high=1)
+                gain = bounded_test(own, base, groups, low=-1, high=1, level=level)
                 found.append(Change(language, side, int(there.sum()), float(base.mean()), gain))
     return tuple(found)

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from metasearch.config.measure import MULTILINGUAL, Pool
 from metasearch.errors import DataError
 from metasearch.evaluation.scores import OTHERS, OWN
-from metasearch.evaluation.statistics.max_t import any_above_zero
+from metasearch.evaluation.statistics.max_t import Gains, any_above_zero
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN
 from metasearch.search.tune.steps import Step
 
 ALPHA = 0.05
+_FALL = 0.1
+"""Loss from which a language with too few groups for a test is harmed, if it is also half of its score."""
 
 
 Place = tuple[int, str, str]
@@ -111,9 +113,9 @@ class Table:
         return reasons
 
     def p(self, line: int, among: Sequence[int] | None = None) -> float:
-        """Return the p-value of the hypothesis that no other line is better than one; see `any_above_zero`."""
+        """Return the p-value of the hypothesis that no other line is better than one; see `Gains`."""
         others = [other for other in (self.allowed if among is None else among) if other != line]
-        return any_above_zero(self.scores[others] - self.scores[line], self.groups)
+        return self._gains(others, line).p()
 
     @property
     def least_p(self) -> float:
@@ -123,27 +125,46 @@ class Table:
     def choose(self) -> int:
         """Return the first line; if others beat it, the best of them that trains no weights.
 
-        One that does is kept where it is significantly better than that: the simplest that none of them beats. So a
-        line is kept that is no better than the first with a chance of 5 % at most, however many lines there are. What
-        lines are refused for can only lower it.
+        Lines that beat it are found by step-down, so that a line is kept that is no better than the first with a chance
+        of 5 % at most, however many lines there are, and whichever of them are better. A line with labels also has to
+        beat the best line without labels. One that trains weights is kept where it is significantly better than the
+        best that trains none: the simplest that none of them beats. A refused line can only lower the chance.
         """
         return self._pick(self.allowed)
 
-    def _pick(self, lines: Sequence[int]) -> int:
+    @property
+    def reference(self) -> int:
+        """The best line without labels: the first, or one that beats it."""
+        return self._label_free([self.allowed[0], *self._better(self.allowed)])
+
+    def _better(self, lines: Sequence[int]) -> list[int]:
+        """Return the lines that are significantly better than the first, by step-down."""
         first, *others = lines
-        if self.p(first, lines) >= ALPHA:
+        return [others[i] for i in self._gains(others, first).significant(ALPHA)]
+
+    def _label_free(self, lines: Sequence[int]) -> int:
+        free = [line for line in lines if not self.lines[line][0].learner]
+        return max(free or lines[:1], key=lambda line: float(self.scores[line].mean()))
+
+    def _pick(self, lines: Sequence[int]) -> int:
+        first, better = lines[0], self._better(lines)
+        reference = self._label_free([first, *better])
+        if reference != first:
+            labelled = [reference, *(line for line in better if self.lines[line][0].learner)]
+            better = [line for line in better if not self.lines[line][0].learner] + self._better(labelled)
+        if not better:
             return first
-        # There is one: p of the greatest t value alone is not above p of all. A line that is not better than the first
-        # may be one that nothing beats, too.
-        better = [line for line in others if self._beats(line, first)]
         trained = [line for line in better if self.lines[line][0].trains]
         free = [line for line in better if line not in trained]
         best = [max(free, key=lambda line: float(self.scores[line].mean()))] if free else []
         left: list[int] = [*best, *trained]
         return next(line for line in left if self.p(line, left) >= ALPHA)
 
+    def _gains(self, lines: Sequence[int], other: int) -> Gains:
+        return Gains.of(self.scores[[*lines]] - self.scores[other], self.groups)
+
     def _beats(self, line: int, other: int) -> bool:
-        return any_above_zero((self.scores[line] - self.scores[other])[None], self.groups) < ALPHA
+        return self._gains([line], other).p() < ALPHA
 
     @property
     def meaningful(self) -> bool:
@@ -153,7 +174,7 @@ class Table:
 
     def improvable(self) -> bool:
         """Return whether a line with the score 1 for every question would be significantly better than the chosen."""
-        return any_above_zero(1 - self.scores[self.choose()][None], self.groups) < ALPHA
+        return Gains.of(1 - self.scores[self.choose()][None], self.groups).p() < ALPHA
 
     def control(self, line: int) -> int | None:
         """Return the line of the same step and ranking with shuffled labels; None if there is none.
@@ -185,7 +206,8 @@ class Table:
     def _harmed(self, line: int) -> str:
         """Return the side, or the language of questions, for which a line is significantly worse than the first.
 
-        The test of the languages is corrected for their number.
+        The test of the languages is corrected for their number. One of `untested` is harmed if it loses half of its
+        score, and 10 points or more.
         """
         lost, groups = self.scores[0] - self.scores[line], np.array(self.groups)
         for side, scores in self.sides.items():
@@ -198,7 +220,22 @@ class Table:
         if len(losses) > 1 and any_above_zero(np.array([*losses.values()]), self.groups) < ALPHA:
             worst = min(losses, key=lambda name: any_above_zero(losses[name][None], self.groups))
             return f"pages for questions in {worst} significantly worse ({-100 * lost[asked == worst].mean():+.1f})"
+        for name, count in self.untested.items():
+            fall = float(lost[asked == name].mean())
+            if fall >= max(_FALL, 0.5 * float(self.scores[0, asked == name].mean())):
+                return f"pages for questions in {name} worse ({-100 * fall:+.1f}, with too few groups to test: {count})"
         return ""
+
+    @cached_property
+    def untested(self) -> Mapping[str, int]:
+        """Language of questions → its groups, where a loss of all answers would not be significant."""
+        asked, groups, found = np.array([language for _, language, _ in self.places]), np.array(self.groups), {}
+        names = sorted({*asked.tolist()})
+        for name in names if len(names) > 1 else ():
+            everything = np.where(asked == name, self.scores[0], 0.0)
+            if everything.any() and len(names) * any_above_zero(everything[None], self.groups) >= ALPHA:
+                found[name] = len({*groups[asked == name].tolist()})
+        return found
 
     def without(self, fold: int) -> "Table":
         """Return the table without the questions of a fold."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metasearch.encoders.maps import FIRST, LEAST_PAGES, around_mean, second_moment, translation_map
+from metasearch.encoders.maps import FIRST, LEAST_PAGES, around_mean, estimate, second_moment, translation_map
 from metasearch.search.documents.languages import translations
 from metasearch.search.index.local import LocalStore
 from metasearch.search.indexes import index_documents, open_searcher
@@ -34,6 +34,28 @@ def test_translations_that_do_not_differ_change_nothing():
     page = RNG.standard_normal((1, D)).astype(np.float32)
     assert not second_moment(np.zeros((2, D), np.float32)).any()
     assert np.array_equal(translation_map([[page, page]]), np.eye(D, dtype=np.float32))
+
+
+@pytest.mark.parametrize("languages", [2, 3, 6, 7, 11])
+def test_equal_texts_in_any_number_of_languages_change_nothing(languages):
+    """The float32 mean of equal vectors is off by 7e-9: A = (I + 0)⁻¹ = I, and no direction tells languages apart."""
+    pages = [RNG.standard_normal((5, 64)).astype(np.float32) for _ in range(25)]
+    copies = [[page, *[page + np.float32(1e-7)] * (languages - 1)] for page in pages]
+    assert np.array_equal(translation_map(copies), np.eye(64, dtype=np.float32))
+    texts = np.concatenate(pages)
+    same = {str(i): texts + np.float32(1e-8 * i) for i in range(languages)}
+    assert estimate(same).directions.shape == (0, 64)
+
+
+def test_untranslated_copies_count_neither_as_pages_nor_as_languages():
+    """m is 6 for three pages in two languages, whatever copies there are beside them."""
+    real = [[RNG.standard_normal((2, D)).astype(np.float32) for _ in range(2)] for _ in range(3)]
+    copies = [[one, one.copy()] for one, _ in real]
+    beside = [[one, other, one.copy()] for one, other in real]
+    assert np.array_equal(translation_map(real), translation_map([*beside, *copies]))
+    one, other = (page / np.linalg.norm(page, axis=1, keepdims=True) for page in real[0])
+    assert [each.tolist() for each in own_passages([one, other, one])] == [one.tolist(), other.tolist()]
+    assert len(own_passages([one, one, one])) == 1
 
 
 def test_a_page_differs_from_the_mean_of_its_translations():

@@ -21,6 +21,7 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.index.writer import writing
 from metasearch.search.indexes import index_documents, list_adapters, open_searcher, use_adapter
 from metasearch.search.tune.adapt.job import Trial, adapt
+from metasearch.search.tune.adapt.metric import metric_adapter
 from metasearch.search.tune.call import tune
 from metasearch.search.tune.steps import ADAPTER, ANSWERED, Step
 from metasearch.search.tune.table import Table
@@ -155,6 +156,26 @@ def test_adapting_stores_a_reversible_adapter_that_changes_queries_alone(pages):
     assert np.array_equal(LocalStore.open(pages).plan.adapter.matrix, searcher.store.plan.adapter.matrix)
     use_adapter(pages, None)
     assert np.array_equal(open_searcher(pages, "cpu").encode_queries(["a lamp"])[0], before.astype(np.float32))
+
+
+def test_the_stored_adapter_learns_from_quoted_passages_as_the_folds_do(tmp_path):
+    """Each page has a passage that a label quotes, and one that it does not: an answer is quoted passage less query."""
+    told = {thing: " ".join(f"{thing}{i}" for i in range(12)) for thing in THINGS}
+    for thing in THINGS:
+        text = f"# {thing}\n\n{told[thing]}\n\n## More\n\n{f'Where is the {thing}? ' * 12}\n"
+        (tmp_path / f"{thing}.md").write_text(text, encoding="utf-8")
+    index_documents([tmp_path], tmp_path / "i", "tiny", {"length": 96}, device="cpu")
+    quoted = [{"query": f"Where is the {thing}?", "document": told[thing]} for thing in THINGS]
+    trial = Trial.of(open_searcher(tmp_path / "i", "cpu"), load_labels(quoted, named=True), 4, None)
+    assert trial.labels.beside
+    texts = {each.page: each.text for each in trial.index.passages if each.id not in trial.labels.beside}
+    questions, page_of = trial.labels.data.questions, {each.answers: each.page for each in trial.labels.data.candidates}
+    queries = trial.index.encoder.encode([each.text for each in questions], "question")
+    right = trial.index.encoder.encode([texts[page_of[(each.id,)]] for each in questions], "candidate")
+    mean = trial.index.encoder.encode([each.text for each in trial.index.passages], "candidate").mean(0)
+    expected = metric_adapter(mean - queries.mean(0), right - queries, len(THINGS))
+    trial.add("quoted", ANSWERED, "", kept=True)
+    np.testing.assert_allclose(LocalStore.open(tmp_path / "i").plan.adapter.matrix, expected, rtol=0, atol=1e-5)
 
 
 def precision(hits, page, top=20):

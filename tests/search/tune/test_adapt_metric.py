@@ -23,7 +23,9 @@ def test_the_matrix_is_the_formula_written_out():
 
 
 def test_no_difference_leaves_the_identity():
-    assert np.array_equal(metric_adapter(np.zeros(D, np.float32), NONE), np.eye(D, dtype=np.float32))
+    rounding = np.float32(1e-7) * RNG.standard_normal((9, D)).astype(np.float32)
+    for offset, answers in ((0 * OFFSET, NONE), (rounding[0], ANSWERS[:1] + rounding)):
+        assert np.array_equal(metric_adapter(offset, answers, queries=9), np.eye(D, dtype=np.float32))
 
 
 def test_a_direction_that_all_queries_share_stops_deciding():

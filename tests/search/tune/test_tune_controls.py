@@ -130,6 +130,24 @@ def test_a_step_that_harms_questions_in_one_language_is_not_kept():
     assert Choice.of(replace(told, places=places, accept=True)).kept.step == TUNED
 
 
+@pytest.mark.parametrize(("left", "kept"), [(0.0, BASE), (0.9, TUNED)])
+@pytest.mark.parametrize("greek", [1, 4])
+def test_a_language_with_few_groups_that_loses_its_answers_is_harmed_or_named(greek, left, kept):
+    """English gains 0.3, give or take. Up to four Greek groups fall from 1 to 0, or to 0.9: no p is below 1/16."""
+    numbers = np.arange(60)
+    asked = np.where(numbers < greek, "el", "en")
+    base = np.where(asked == "el", 1.0, 0.4)
+    tuned = np.where(asked == "el", left, base + 0.3 + np.resize([0.1, -0.1, 0.05], 60))
+    named = tuple(map(str, numbers))
+    places = tuple((i % 4, language, name) for i, language, name in zip(numbers, asked.tolist(), named, strict=True))
+    lines = ((BASE, "multilingual"), (TUNED, "multilingual"))
+    found = Choice.of(Table("map@20", lines, np.array([base, tuned]), numbers % 4, named, places))
+    assert found.kept.step == kept
+    refused = f"pages for questions in el worse (-100.0, with too few groups to test: {greek})"
+    assert (refused in str(found)) == (kept == BASE)
+    assert (f" Too few groups to test for harm: el ({greek})." in str(found)) == (kept == TUNED)
+
+
 def test_nothing_is_trained_where_even_perfect_scores_would_not_be_significantly_better(tmp_path, monkeypatch):
     """Three of 12 groups below 1 allow no p below 1/8; five allow 1/32."""
     scores = {count: np.where(np.arange(GROUPS) < count, 0.6 + TINY, 1.0) for count in (3, 5)}

@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count, product
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.run import Device
@@ -162,6 +165,10 @@ class Trial:
             table = Table.of(results, table.measure)
         return table
 
+    def matrix(self, form: str) -> NDArray[np.float32]:
+        """Return the adapter from all labels, `(D, D)`, by the passages that the folds learned from."""
+        return self.index.adapter(form, cast(RetrievalData, self.labels.hold_out(None).split.train))
+
     def add(self, name: str, form: str, result: str, kept: bool) -> AdapterFacts:
         """Store an adapter from all labels in the index, and search with it if it is kept.
 
@@ -169,7 +176,7 @@ class Trial:
             ConfigError: the name is taken.
             RunFolderError: the projection of the index was estimated again meanwhile, or it cannot be written.
         """
-        store, matrix = self.index.store, self.index.adapter(form, self.labels.data)
+        store, matrix = self.index.store, self.matrix(form)
         facts = {
             "name": name, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": form,
             "labels": len(self.labels.data.questions), "kept": kept, "result": result,

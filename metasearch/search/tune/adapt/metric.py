@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.records import Candidate, RetrievalData
-from metasearch.encoders.maps import second_moment
+from metasearch.encoders.maps import ROUNDING, second_moment
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.search.tune.steps import READS_ANSWERS
 
@@ -33,7 +33,7 @@ _HALF = 128
 
 
 def metric_adapter(offset: Vectors, answers: Vectors, queries: int = 0) -> Vectors:
-    """Return the matrix A, `(D, D)`; it is the identity where there is no difference.
+    """Return the matrix A, `(D, D)`; it is the identity where there is no difference beyond rounding.
 
     Args:
         offset: mean document less mean query, `(D,)`.
@@ -41,11 +41,12 @@ def metric_adapter(offset: Vectors, answers: Vectors, queries: int = 0) -> Vecto
         queries: number n of these queries.
     """
     inverse = np.eye(len(offset))
-    if offset.any():
+    if np.linalg.norm(offset) > ROUNDING:
         unit = offset.astype(np.float64) / np.linalg.norm(offset.astype(np.float64))
         inverse += OFFSET * np.outer(unit, unit)
     if len(answers):
         centred = answers.astype(np.float64) - answers.mean(0, dtype=np.float64)
+        centred[np.linalg.norm(centred, axis=1) <= ROUNDING] = 0
         inverse += ANSWERS * queries / (queries + _HALF) * second_moment(centred)
     return np.linalg.inv(inverse).astype(np.float32)
 
