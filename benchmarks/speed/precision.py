@@ -1,4 +1,4 @@
-"""How fast an encoder is in float32, bfloat16 and int8, beside sentence-transformers and onnxruntime, on one core.
+"""How fast an encoder is in float32 and bfloat16, beside sentence-transformers and onnxruntime, on one core.
 
     python -m benchmarks.speed.precision encoding --pages ~/pages
     python -m benchmarks.speed.precision index --pages ~/pages --before ../before
@@ -29,7 +29,7 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows
 from metasearch.runs.markdown import markdown
 
-LOW = ("bfloat16", "int8")
+LOW = ("bfloat16",)
 ST, ONNX, BEFORE = "sentence-transformers, float32", "onnxruntime, dynamic int8", "before"
 _ROOT = Path(__file__).parents[2]
 Way = Callable[[], NDArray[np.float32]]
@@ -47,7 +47,7 @@ def passages_of(pages: Sequence[Path], encoder: str) -> list[str]:
 
     with tempfile.TemporaryDirectory() as place:
         index = Path(place) / "index"
-        ms.index_documents(pages, index, encoder, {"neutral": False, "precision": "int8"}, device="cpu")
+        ms.index_documents(pages, index, encoder, {"neutral": False, "precision": "bfloat16"}, device="cpu")
         store = ms.open_searcher(index, "cpu").store
         return [passage.text for passage, _ in store.passages(range(len(store)))]
 

@@ -1,4 +1,4 @@
-"""How good a search is whose passages and queries are encoded in float32, bfloat16 and int8.
+"""How good a search is whose passages and queries are encoded in float32 and bfloat16.
 
     python -m benchmarks.speed.precision_quality --pages ~/pages --data ~/data
 

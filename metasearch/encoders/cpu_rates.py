@@ -1,4 +1,4 @@
-"""How fast this CPU multiplies matrices in float32, bfloat16 and int8, kept in the user's cache."""
+"""How fast this CPU multiplies matrices in float32 and bfloat16, kept in the user's cache."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ ROWS, INPUTS, OUTPUTS = 256, 384, 1536
 """The product that is timed: tokens by the first layer of a feed-forward block of multilingual-e5-small."""
 FASTER = 1.2
 """bfloat16 must be so many times as fast as float32 to be taken; its other costs are the same."""
-_KINDS = "float32", "bfloat16", "int8"
+_KINDS = "float32", "bfloat16"
 TIMES = 3
 """Processes that measure, one after the other. Other work on the machine only lowers rates, so the highest count."""
 _MEASURED = "measured"
@@ -62,7 +62,7 @@ def _file() -> str:
 
 
 def fastest(keep: bool = True) -> str:
-    """Return `bfloat16` where it is faster than float32 on this CPU, else `float32`; int8 is never taken unasked."""
+    """Return `bfloat16` where it is faster than float32 on this CPU, else `float32`."""
     rates = cpu_rates() if keep else cpu_rates(False)
     return "bfloat16" if rates["bfloat16"] > FASTER * rates["float32"] else "float32"
 
@@ -74,35 +74,7 @@ def measure() -> dict[str, float]:
     return {
         "float32": _rate(lambda rows: F.linear(inputs[:rows], weights)),
         "bfloat16": _rate(lambda rows: F.linear(half[0][:rows], half[1])),
-        "int8": _int8_rate(),
     }
-
-
-def _int8_rate() -> float:
-    """Return the rate in int8, or 0 if there is no kernel, or it saturates sums of two products in 16 bits."""
-    inputs = torch.full((ROWS, INPUTS), 255, dtype=torch.uint8)
-    try:
-        weights = int8_weights(torch.full((OUTPUTS, INPUTS), 127, dtype=torch.int8))
-        steps = torch.ones(OUTPUTS)
-        if not (int8_product(inputs[:2], weights, steps, torch.float32) == INPUTS * (255 - 128) * 127).all():
-            return 0.0
-    except (AttributeError, NotImplementedError, RuntimeError):
-        return 0.0
-    return _rate(lambda rows: int8_product(inputs[:rows], weights, steps, torch.float32))
-
-
-def int8_weights(integers: torch.Tensor) -> Any:
-    """Return int8 weights `(outputs, inputs)` in the layout that oneDNN multiplies by."""
-    return torch.ops.onednn.qlinear_prepack(integers, None)
-
-
-def int8_product(inputs: torch.Tensor, weights: Any, steps: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return `steps · Σ (inputs − 128) · weights`, summed in 32-bit integers; `inputs` are uint8 `(…, inputs)`."""
-    zero = torch.zeros(len(steps), dtype=torch.int64)
-    product: torch.Tensor = torch.ops.onednn.qlinear_pointwise(
-        inputs, 1.0, 128, weights, steps, zero, None, 1.0, 0, dtype, "none", [], ""
-    )
-    return product
 
 
 def _rate(product: Callable[[int], object]) -> float:

@@ -6,14 +6,14 @@ Notation used for tensor shapes: B texts in a batch, T tokens, D dimensions of a
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from metasearch.config.precision import Chosen, EncodingPrecision, Low
+from metasearch.config.precision import Chosen, EncodingPrecision
 from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.features import Features as Features
@@ -250,8 +250,6 @@ class Encoder:
         if wanted == "float32":
             return self
         if self.device.type != "cpu":
-            if wanted == "int8":
-                raise ConfigError(f"--precision int8: runs on a CPU, not on {self.device.type}; add --device cpu")
             self.precision = "bfloat16"
             return self
         rates = cpu_rates()
@@ -260,27 +258,27 @@ class Encoder:
         if not rates[wanted]:
             raise ConfigError(f"--precision {wanted}: this CPU, or this build of torch, cannot multiply exactly in it")
         if tried:
-            self.precision = "int8" if wanted == "int8" else "bfloat16"
+            self.precision = "bfloat16"
             return self
-        found = self._tried("int8" if wanted == "int8" else "bfloat16")
+        found = self._tried()
         if isinstance(found, str):
             if asked != "auto":
                 log.warning("%s: encodes in float32, not %s: %s", self.name, asked, found)
             return self
-        self.precision, self._low = found.precision, found
+        self.precision, self._low = "bfloat16", found
         return self
 
-    def _tried(self, precision: Low) -> "LowNetwork | str":
+    def _tried(self) -> "LowNetwork | str":
         """Return a converted network, or why it cannot be converted."""
         from metasearch.encoders.low.any_network import low_precision
 
-        return low_precision(self.embedder, precision)
+        return low_precision(self.embedder)
 
-    def _converted(self, precision: Low) -> "LowNetwork":
+    def _converted(self) -> "LowNetwork":
         """Return a converted network of present weights."""
         from metasearch.encoders.low.any_network import converted
 
-        return converted(self.embedder, precision)
+        return converted(self.embedder)
 
     def limit(self, role: Role) -> int:
         """Return the longest input in tokens for a role: the task's, or the model's where that is shorter."""
@@ -410,7 +408,7 @@ class Encoder:
         low = self._low
         if low is None or not low.is_current:
             try:
-                self._low = low = self._converted(cast(Low, self.precision))
+                self._low = low = self._converted()
             except EncoderError as error:
                 stale = f"an index with vectors in {self.precision} has to be made again, in another folder"
                 raise EncoderError(f"{self.name}: {error}; {stale}") from None

@@ -1,4 +1,4 @@
-"""Any transformer of transformers in bfloat16 or int8: a copy whose linear layers are converted.
+"""Any transformer of transformers in bfloat16: a copy whose linear layers are converted.
 
 Before the conversion, its vectors of texts in one row must be the vectors that transformers computes with padding.
 Networks whose attention has more than softmax(Q Kᵀ) V are refused so, such as T5 (position bias) and GPT-2 (causal).
@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from metasearch.config.precision import Low
 from metasearch.encoders.checks import distance
 from metasearch.encoders.features import Output
 from metasearch.encoders.inputs import TransformerInput, input_of
 from metasearch.encoders.low.attention import attend_in_parts
 from metasearch.encoders.low.base import PROBED, SAME, LowNetwork, doubt
 from metasearch.encoders.low.bert import LowBert
-from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, RowLinear, TokenRounding, inner_type
+from metasearch.encoders.low.layers import Bfloat16Linear, RowLinear
 from metasearch.encoders.low.plain import plain_network
 from metasearch.encoders.packed import packed
 from metasearch.encoders.probe import probe_rows
@@ -81,22 +80,20 @@ class LowCopy(LowNetwork):
 
     Args:
         embedder: the network, whose first module must hold a transformer.
-        precision: `bfloat16` or `int8`.
     """
 
-    def __init__(self, embedder: Any, precision: Low) -> None:
-        super().__init__(precision, embedder.parameters())
+    def __init__(self, embedder: Any) -> None:
+        super().__init__(embedder.parameters())
         model = embedder.model
         shared = [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
         memo = {id(part): part for part in (*self._weights, *shared)}
         self._module = copy.deepcopy(embedder, memo).eval()
-        self._rounding = TokenRounding()
         read = input_of(self._module.model)
         assert isinstance(read, TransformerInput)
         self._first, self._padding = read.first_position, read.padding
         read.attend_with(ATTENTION)
         self._require_same(embedder, read)
-        self._replace(read.backbone, self._converted)
+        self._replace(read.backbone, Bfloat16Linear)
         for module in list(self._module.model)[1:]:
             self._replace(module, RowLinear)
 
@@ -107,11 +104,6 @@ class LowCopy(LowNetwork):
         apart = distance(self.vectors(columns, rows, "pooled"), expected)
         if not apart <= SAME:
             raise EncoderError(f"'{read.kind}' has other vectors in one row than in transformers ({apart:.1%} apart)")
-
-    def _converted(self, layer: nn.Linear) -> nn.Module:
-        if self.precision == "int8":
-            return Int8Linear(layer, inner_type(), self._rounding)
-        return Bfloat16Linear(layer)
 
     def _replace(self, parent: nn.Module, other: Callable[[nn.Linear], nn.Module]) -> None:
         for name, child in parent.named_children():
@@ -132,25 +124,24 @@ class LowCopy(LowNetwork):
         features = packed([rows[i] for i in order], columns, self._first, self._padding)
         with torch.no_grad():
             found: Tensor = self._module(features, output).float()
-        self._rounding.forget()
         return found[torch.tensor(order).argsort()]
 
 
-def converted(embedder: Any, precision: Low) -> LowNetwork:
+def converted(embedder: Any) -> LowNetwork:
     """Return an encoder's network with its linear layers converted: a BERT as `LowBert`, others as a copy."""
     plain = plain_network(embedder.model)
     if plain is not None:
-        return LowBert(plain, precision, embedder.parameters())
-    return LowCopy(embedder, precision)
+        return LowBert(plain, embedder.parameters())
+    return LowCopy(embedder)
 
 
-def low_precision(embedder: Any, precision: Low) -> LowNetwork | str:
+def low_precision(embedder: Any) -> LowNetwork | str:
     """Return a converted network, or why it cannot be converted, as a probe of several texts finds."""
     read = input_of(embedder.model)
     if not isinstance(read, TransformerInput):
         return "a static encoder has no linear layers"
     try:
-        network = converted(embedder, precision)
+        network = converted(embedder)
         columns, rows = probe_rows(read, *PROBED, read.window + 8)
         with torch.no_grad():
             expected = embedder(read.padded(columns, rows), "pooled")

@@ -26,11 +26,11 @@ class Attention:
     Args:
         lengths: tokens of each text, at least one.
         heads: H.
-        dtype: type of the scores.
         rows: N, and how many rows without a text follow them; they get any values.
+        dtype: type of the scores.
     """
 
-    def __init__(self, lengths: Sequence[int], heads: int, dtype: torch.dtype, rows: int) -> None:
+    def __init__(self, lengths: Sequence[int], heads: int, rows: int, dtype: torch.dtype = torch.bfloat16) -> None:
         self._heads = heads
         self._calls: list[tuple[slice, int, Tensor | None]] = []
         """Rows of the gathered heads, L, and what is added to their scores."""

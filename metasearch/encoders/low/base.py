@@ -1,7 +1,7 @@
 """What converted networks share, and the comparison with the whole encoder before one is used."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -9,14 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from metasearch.config.precision import Low
 from metasearch.encoders.features import Output
 
-CLOSE: Mapping[Low, float] = {"bfloat16": 0.995, "int8": 0.95}
-"""Least cosine of a probe's vectors with the vectors in float32.
-
-In int8, e5 has 0.998, and mini-e5, whose projection takes out what all vectors share, 0.98.
-"""
+CLOSE = 0.995
+"""Least cosine of a probe's vectors with the vectors in float32."""
 SAME = 1e-3
 """Largest relative distance of vectors that are equal up to the rounding of float32."""
 PROBED = 24, 200
@@ -24,15 +20,13 @@ PROBED = 24, 200
 
 
 class LowNetwork(ABC):
-    """A network whose linear layers are converted.
+    """A network whose linear layers are in bfloat16.
 
     Args:
-        precision: what they are converted to.
         weights: the weights that they are made of, which may be trained.
     """
 
-    def __init__(self, precision: Low, weights: Iterable[Tensor]) -> None:
-        self.precision: Low = precision
+    def __init__(self, weights: Iterable[Tensor]) -> None:
         self._weights = [*weights]
         self._versions = self._now()
 
@@ -56,5 +50,5 @@ def doubt(network: LowNetwork, columns: Sequence[str], rows: Sequence[NDArray[np
     if not torch.allclose(found, alone, rtol=1e-2, atol=1e-2 * float(alone.abs().mean())):
         return "texts in one row change each other's vectors"
     cosine = float(F.cosine_similarity(found, expected).min())
-    close = cosine >= CLOSE[network.precision]
+    close = cosine >= CLOSE
     return "" if close else f"vectors of a probe have a cosine of {cosine:.3f} to vectors in float32"

@@ -1,4 +1,4 @@
-"""A BERT in bfloat16 or int8, which needs no transformers.
+"""A BERT in bfloat16, which needs no transformers.
 
 The layers of queries, keys and values are one product, and GELU is part of the product before it.
 
@@ -12,11 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from metasearch.config.precision import Low
 from metasearch.encoders.features import Output
 from metasearch.encoders.low.attention import Attention
 from metasearch.encoders.low.base import LowNetwork
-from metasearch.encoders.low.layers import Bfloat16Linear, Int8Linear, RowLinear, inner_type, round_by_token
+from metasearch.encoders.low.layers import Bfloat16Linear, RowLinear
 from metasearch.encoders.low.network import CLS, Layer, StoredNetwork
 
 _STEP = 16
@@ -28,20 +27,18 @@ class LowBert(LowNetwork):
 
     Args:
         network: the network.
-        precision: `bfloat16` or `int8`.
         weights: the weights that it has them from, which may be trained; by default its own.
     """
 
-    def __init__(self, network: StoredNetwork, precision: Low, weights: Iterable[Tensor] | None = None) -> None:
-        super().__init__(precision, network.parameters() if weights is None else weights)
+    def __init__(self, network: StoredNetwork, weights: Iterable[Tensor] | None = None) -> None:
+        super().__init__(network.parameters() if weights is None else weights)
         self._network = network
-        self._type = inner_type() if precision == "int8" else torch.bfloat16
         self._words = network.words
         if isinstance(self._words, nn.Sequential):  # a factorised table
             table, projection = self._words
             assert isinstance(projection, nn.Linear)
             self._words = nn.Sequential(table, Bfloat16Linear(projection))
-        self._layers = [_LowLayer(layer, precision) for layer in network.layers if isinstance(layer, Layer)]
+        self._layers = [_LowLayer(layer) for layer in network.layers if isinstance(layer, Layer)]
         self._maps = [RowLinear(each) for each in network.maps if isinstance(each, nn.Linear)]
 
     def vectors(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]], output: Output) -> Tensor:
@@ -56,7 +53,7 @@ class LowBert(LowNetwork):
         places = torch.from_numpy(np.concatenate([np.arange(length) for length in (*lengths, empty)]))
         with torch.no_grad():
             states = network.embedded(self._words, named["input_ids"], named.get("token_type_ids"), places)
-            attention = Attention(lengths, network.heads, self._type, count + empty)
+            attention = Attention(lengths, network.heads, count + empty)
             for _ in range(network.repeats):
                 for layer in self._layers:
                     states = layer(states, attention)
@@ -65,23 +62,17 @@ class LowBert(LowNetwork):
 
 
 class _LowLayer:
-    def __init__(self, layer: Layer, precision: Low) -> None:
-        self._joined = _converted(_joined(layer), precision)
-        self._out, self._out_norm = _converted(layer.out, precision), layer.out_norm
-        self._wide = _converted(layer.wide, precision, gelu=True)
-        self._narrow, self._norm = _converted(layer.narrow, precision), layer.norm
+    def __init__(self, layer: Layer) -> None:
+        self._joined = Bfloat16Linear(_joined(layer))
+        self._out, self._out_norm = Bfloat16Linear(layer.out), layer.out_norm
+        self._wide = Bfloat16Linear(layer.wide, gelu=True)
+        self._narrow, self._norm = Bfloat16Linear(layer.narrow), layer.norm
 
     def __call__(self, states: Tensor, attention: Attention) -> Tensor:
         """Return states `(N, D)` in float32."""
         states = self._out_norm(self._out(attention(self._joined(states))) + states)
         found: Tensor = self._norm(self._narrow(self._wide(states)) + states)
         return found
-
-
-def _converted(layer: nn.Linear, precision: Low, gelu: bool = False) -> nn.Module:
-    if precision == "int8":
-        return Int8Linear(layer, inner_type(), round_by_token, gelu)
-    return Bfloat16Linear(layer, gelu)
 
 
 def _joined(layer: Layer) -> nn.Linear:

@@ -140,8 +140,10 @@ class Kind:
 
 
 def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with canonical language tags; earlier versions kept all text, and encoded in float32."""
+    """Return settings with canonical language tags; earlier versions kept all text, and encoded in float32 or int8."""
     found = {"keep_repeated": True, "precision": "float32", **settings}
+    if found["precision"] == "int8":  # queries in another precision find its vectors as well
+        found["precision"] = "auto"
     for name in ("language", "detect"):
         value = found.get(name)
         found[name] = list(map(normalise_tag, value)) if isinstance(value, list | tuple) else value

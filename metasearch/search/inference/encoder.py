@@ -12,7 +12,6 @@ from safetensors import SafetensorError
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from metasearch.config.precision import Low
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.features import Output, TextReader, unchanged
@@ -167,23 +166,23 @@ class StoredEncoder(Encoder):
         stored = output in ("sentence", "pooled") and not self.materialised
         return self.facts.dimension if stored else super().dimension(output)
 
-    def _tried(self, precision: Low) -> "LowNetwork | str":
+    def _tried(self) -> "LowNetwork | str":
         """Return a converted network, or why it cannot be converted; without the whole model if it is not open."""
         if self._network is None or self._reader is None:
-            return super()._tried(precision)
+            return super()._tried()
         columns, rows = probe_rows(self._reader, *PROBED)
         with torch.no_grad():
             expected = self._network(self._reader.padded(columns, rows), "pooled")
-        network = self._converted(precision)
+        network = self._converted()
         return doubt(network, columns, rows, expected) or network
 
-    def _converted(self, precision: Low) -> "LowNetwork":
+    def _converted(self) -> "LowNetwork":
         """Return a converted network; without the whole model if it is not open."""
         if self._network is None:
-            return super()._converted(precision)
+            return super()._converted()
         from metasearch.encoders.low.bert import LowBert
 
-        return LowBert(self._network, precision)
+        return LowBert(self._network)
 
     def to(self, device: str | torch.device) -> "StoredEncoder":
         """Move the weights; on another device than a CPU the whole model runs."""
