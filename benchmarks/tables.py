@@ -17,6 +17,7 @@ import click
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
 from benchmarks.pages import adapt, claims, questions
+from benchmarks.pages import rivals as page_rivals
 from benchmarks.pages import tables as pages
 from benchmarks.paper import adapter_tables as adapter
 from benchmarks.paper import alignment_tables as alignment
@@ -228,6 +229,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "pages-translations": lambda: pages.translations_table(rows_of("pages")),
     "questions": lambda: questions.table(rows_of("questions")),
     "questions-sets": lambda: questions.sets_table(rows_of("questions")),
+    "page-variants": lambda: questions.titles_table(rows_of("questions")),
+    "page-rivals": lambda: page_rivals.table(rows_of("page_rivals")),
     "index-speed": lambda: index.table(rows_of("index")),
     "short-index-speed": lambda: short(index.table(rows_of("index")), "", "now", left=1),
     "first-search": lambda: first_search_table(rows_of("first_search")),

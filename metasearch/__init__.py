@@ -1,4 +1,4 @@
-"""Teach multilingual sentence encoders to search across languages from a few labels.
+"""A meta-learning toolkit that teaches multilingual encoders to search across languages from a few labels.
 
     import metasearch as ms
 
@@ -15,32 +15,6 @@ Names are imported when they are first used, so that `import metasearch` loads n
 from importlib import import_module
 
 from metasearch.version import __version__ as __version__
-
-TYPE_CHECKING = False  # as type checkers know it, without the time that it takes to import `typing`
-if TYPE_CHECKING:
-    from metasearch.algorithms import losses
-    from metasearch.compress.student import make_student
-    from metasearch.config.distill_run import DistillConfig
-    from metasearch.config.library import load_distillation, load_recipe
-    from metasearch.config.recipe import Recipe
-    from metasearch.config.run import DataConfig, EncoderConfig
-    from metasearch.data.benchmark import Benchmark, load_benchmark, make_benchmark
-    from metasearch.data.labels import load_labels
-    from metasearch.data.records import RetrievalData
-    from metasearch.encoders.encoder import Encoder
-    from metasearch.encoders.load import load_encoder
-    from metasearch.errors import MetasearchError
-    from metasearch.evaluation.evaluate import evaluate
-    from metasearch.evaluation.study.compare import compare
-    from metasearch.evaluation.study.read import read_study
-    from metasearch.pipelines.distill.job import begin as distill
-    from metasearch.pipelines.factory import fit, make_learner
-    from metasearch.pipelines.meta_train import meta_train
-    from metasearch.pipelines.neutral import neutralise
-    from metasearch.pipelines.study.runner import begin as crossval
-    from metasearch.search.indexes import index_documents, open_searcher
-    from metasearch.search.tune.adapt.job import adapt
-    from metasearch.search.tune.call import tune
 
 _HOME = {  # module, and the name there where it is another one; with a colon alone the module
     "Benchmark": "data.benchmark",
@@ -74,12 +48,7 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
     "tune": "search.tune.call",
 }
 
-__all__ = [
-    "Benchmark", "DataConfig", "DistillConfig", "Encoder", "EncoderConfig", "MetasearchError", "Recipe",
-    "RetrievalData", "adapt", "compare", "crossval", "distill", "evaluate", "fit", "index_documents", "load_benchmark",
-    "load_distillation", "load_encoder", "load_labels", "load_recipe", "losses", "make_benchmark", "make_learner",
-    "make_student", "meta_train", "neutralise", "open_searcher", "read_study", "tune",
-]  # fmt: skip
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> object:

@@ -21,6 +21,18 @@ def append_rows(path: Path, rows: Iterable[Row]) -> None:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
+def by_keys(*names: str, scores: str = "") -> Callable[[Row], tuple[object, ...]]:
+    """Return the identity of rows that differ in the values of some keys.
+
+    Of the key `scores`, which holds scores if a row has any, only their presence counts.
+    """
+
+    def identity(row: Row) -> tuple[object, ...]:
+        return tuple(bool(row[name]) if name == scores else row[name] for name in names)
+
+    return identity
+
+
 def latest_rows(rows: Iterable[Row], identity: Callable[[Row], object]) -> list[Row]:
     """Return the last row of each identity, in the order in which the identities first came."""
     return list({identity(row): row for row in rows}.values())

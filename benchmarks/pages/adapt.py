@@ -4,7 +4,7 @@
 
 A quarter of the pages is searched for; labels are titles of the others, in German and English. Compares what an index
 does without labels, its map of translations; the adapter of `metasearch adapt` after it, without and with answers; and
-forms that are trained by InfoNCE (`metasearch.encoders.adapter`). All gains are against the projection alone. Rows are
+a matrix that is trained by InfoNCE. All gains are against the projection alone. Rows are
 in `results/adaptation.jsonl`.
 """
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 import numpy as np
@@ -26,7 +26,7 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from metasearch.data.labels import load_labels
-from metasearch.encoders.adapter import Form, build_adapter
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.maps import mapped
 from metasearch.encoders.pool_scores import SHARE
 from metasearch.evaluation.statistics.paired import clustered_test
@@ -39,8 +39,8 @@ from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.steps import ADAPTER, ANSWERED
 
 ROWS = RESULTS / "adaptation.jsonl"
-MAP = "translations"
-"""Form of rows: the map of translations alone."""
+MAP, MATRIX = "translations", "matrix"
+"""Forms of rows: the map of translations alone, and the trained matrix."""
 LABELLED = ("de", "en")
 TOP = 20
 STEPS, RATE, TEMPERATURE, BATCH = 25, 1e-4, 0.05, 32
@@ -126,17 +126,16 @@ def metrics(pool: Pool, labelled: Array) -> Iterator[tuple[str, Array]]:
         yield form, index.adapter(form, joined.data)
 
 
-def trained(pool: Pool, labelled: Array, form: str, seed: int) -> Array:
-    """Return the matrix of a form after InfoNCE over all documents; the nearest passage of each right page is right."""
+def trained(pool: Pool, labelled: Array, seed: int) -> Array:
+    """Return a matrix after InfoNCE over all documents; the nearest passage of each right page is right."""
     torch.manual_seed(seed)
-    rng, adapter = np.random.default_rng(seed), build_adapter(form, pool.vectors.shape[1])
+    rng, adapter = np.random.default_rng(seed), MatrixAdapter(pool.vectors.shape[1])
     queries, documents = torch.from_numpy(pool.plain[labelled]), torch.from_numpy(pool.documents)
     answers = pool.pages[pool.of_row][None, :] == pool.asked[labelled][:, None]
     scores = np.where(answers, pool.plain[labelled] @ pool.documents.T, -np.inf)
     best = np.maximum.reduceat(scores, pool.starts, axis=1)[:, pool.of_row]
     right, wrong = torch.from_numpy(answers & (scores == best)), torch.from_numpy(~answers)
-    # Factors of low-rank and scale start farther from an effect.
-    optimizer = torch.optim.Adam(adapter.parameters(), lr=RATE * (10 if form in ("low-rank", "scale") else 1))
+    optimizer = torch.optim.Adam(adapter.parameters(), lr=RATE)
     for _ in range(STEPS):
         chosen = torch.from_numpy(rng.permutation(len(labelled))[:BATCH])
         logits = adapter(queries[chosen]) @ documents.T / TEMPERATURE
@@ -149,19 +148,19 @@ def trained(pool: Pool, labelled: Array, form: str, seed: int) -> Array:
     return matrix
 
 
-def adapters(pool: Pool, labelled: Array, forms: Sequence[str], seed: int) -> Iterator[tuple[str, Array, float]]:
+def adapters(pool: Pool, labelled: Array, train: bool, seed: int) -> Iterator[tuple[str, Array, float]]:
     """Yield the queries through each adapter, with its CPU seconds."""
     start = time.process_time()
     for name, matrix in metrics(pool, labelled):
         yield name, mapped(pool.vectors, matrix), time.process_time() - start
         start = time.process_time()
-    for form in forms:
+    if train:
         start = time.process_time()
-        matrix = trained(pool, labelled, form, seed)
-        yield form, mapped(pool.plain, matrix), time.process_time() - start
+        matrix = trained(pool, labelled, seed)
+        yield MATRIX, mapped(pool.plain, matrix), time.process_time() - start
 
 
-def rows_of(pool: Pool, count: int, draws: int, forms: Sequence[str]) -> Iterator[Row]:
+def rows_of(pool: Pool, count: int, draws: int, train: bool) -> Iterator[Row]:
     """Yield a row of each form with a number of labels."""
     gains: dict[str, list[Array]] = {}
     seconds: dict[str, list[float]] = {}
@@ -171,7 +170,7 @@ def rows_of(pool: Pool, count: int, draws: int, forms: Sequence[str]) -> Iterato
         base.append(pool.scores(pool.plain[test], test))
         groups += pool.asked[test].tolist()
         tags += pool.tags[test].tolist()
-        for name, queries, took in adapters(pool, labelled, forms, seed):
+        for name, queries, took in adapters(pool, labelled, train, seed):
             seconds.setdefault(name, []).append(took)
             gains.setdefault(name, []).append(pool.scores(queries[test], test) - base[-1])
     mean = np.concatenate(base, axis=1).mean(1).round(4).tolist()
@@ -207,12 +206,12 @@ def table(rows: Sequence[Row], name: str) -> str:
 @click.option("--set", "name", required=True, help="Name of the rows.")
 @click.option("--counts", default="8,32,128,512", show_default=True, help="Labelled titles.")
 @click.option("--draws", default=4, show_default=True, help="Draws of labels and tested pages.")
-@click.option("--forms", default=",".join(get_args(Form)), show_default=True, help="Forms that are trained.")
-def main(index: Path, queries: Path, name: str, counts: str, draws: int, forms: str) -> None:
+@click.option("--train/--no-train", default=True, show_default=True, help="Train a matrix, too.")
+def main(index: Path, queries: Path, name: str, counts: str, draws: int, train: bool) -> None:
     """Score adapters, keep the rows, and print the table."""
     pool = Pool(index, queries)
     for count in map(int, counts.split(",")):
-        for row in rows_of(pool, count, draws, [each for each in forms.split(",") if each]):
+        for row in rows_of(pool, count, draws, train):
             append_rows(ROWS, [{"set": name, **row, **provenance()}])
     click.echo(table(read_rows(ROWS), name))
 

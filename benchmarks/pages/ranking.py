@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from benchmarks.pages.asked import DEEP, Asked, Found, Mask, Values, measure
 from metasearch.config.languages import UNKNOWN, primary_language
+from metasearch.data.languages import detectable, detector
 from metasearch.errors import DataError
-from metasearch.search.documents.languages import detectable, detector
 from metasearch.search.index.base import PageScores
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.pages import RankedPages

@@ -23,13 +23,14 @@ import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import Row, append_rows, read_rows
+from benchmarks.learners import register
 from benchmarks.paper import adapter_shots
 from benchmarks.paper.adapter_cells import CHAIN, FOLDS, LEARNERS, ROWS, STOPPED, Cell, key_of, search, test_cells
 from metasearch.config.projection import ProjectionSettings
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import SimilarityData
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
 from metasearch.errors import Interrupted
@@ -87,7 +88,7 @@ class Bench:
         if fold not in self._projected:
             neutral = train_projection(self.encoder, benchmark, ProjectionSettings(), through=self.vectors)
             self._projected[fold] = CachedEncoder(ProjectedEncoder(self.vectors, neutral))
-        adapter = build_adapter("matrix", self.encoder.dimension())
+        adapter = MatrixAdapter(self.encoder.dimension())
         pairs = isinstance(benchmark.data, SimilarityData)
         return AdaptedEncoder(self.encoder, adapter, pairs, self._projected[fold])
 
@@ -171,6 +172,7 @@ def main(
     shot_seeds: int, output: Path,
 ) -> None:  # fmt: skip
     """Run the cells that have no row yet; `python -m benchmarks.tables` writes the tables."""
+    register()
     facts = provenance()
     if "learners" in parts:
         for task in tasks.split(","):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 
-from benchmarks.common.rows import RESULTS, Row
+from benchmarks.common.rows import RESULTS, Row, by_keys
 from metasearch.config.library import Library
 from metasearch.config.recipe import Recipe
 from metasearch.pipelines.factory import resolved
@@ -17,6 +17,8 @@ MOST = 6
 """Values of a rate that are tried at most."""
 STEPS, BATCH, EVERY = 50, 2, 25
 """Outer steps, episodes in each, and steps between two dev scores, of which the best is kept."""
+_TERMS = "learner=maml-align-terms"
+"""A plug-in of `benchmarks.learners`."""
 VARIANTS = {
     "fine-tune": ("fine-tune",),
     "maml": ("maml",),
@@ -24,9 +26,9 @@ VARIANTS = {
     "reptile": ("reptile",),
     "align": ("maml-align",),
     "align kd=0": ("maml-align", "options.kd_weight=0"),
-    "align gap share=0.3": ("maml-align", "options.kd_share=0.3"),
-    "align scores share=0.3": ("maml-align", "options.distil=scores", "options.kd_share=0.3"),
-    "align embeddings share=0.3": ("maml-align", "options.distil=embeddings", "options.kd_share=0.3"),
+    "align gap share=0.3": ("maml-align", _TERMS, "options.kd_share=0.3"),
+    "align scores share=0.3": ("maml-align", _TERMS, "options.distil=scores", "options.kd_share=0.3"),
+    "align embeddings share=0.3": ("maml-align", _TERMS, "options.distil=embeddings", "options.kd_share=0.3"),
 }
 LEARNERS = tuple(VARIANTS)[:5]
 """Arms whose rates are chosen; other forms of MAML-Align take the rates of `align`."""
@@ -65,6 +67,10 @@ class Cell:
         return recipe_of(self.variant, self.outer, self.inner, EVERY)
 
 
+key_of = by_keys(*Cell.__dataclass_fields__, scores="test")
+"""Identity of a row, as `Cell.key`."""
+
+
 def recipe_of(variant: str, outer: float, inner: float | None, every: int = 0, *settings: str) -> Recipe:
     """Return the recipe of a variant with these rates; `every` steps dev is scored."""
     learner, *options = VARIANTS[variant]
@@ -76,12 +82,7 @@ def recipe_of(variant: str, outer: float, inner: float | None, every: int = 0, *
     )
     rates = (f"outer.lr={outer}", *([] if inner is None else [f"options.inner_lr={inner}"]))
     words = (*budget, *rates, *options, *settings)
-    return resolved(Library().choose_recipe(CHAIN, "e5", learner, f"{learner}-adapter", words))
-
-
-def key_of(row: Row) -> tuple[object, ...]:
-    """Return what a row is known by; see `Cell.key`."""
-    return (*tuple(row[name] for name in Cell.__dataclass_fields__ if name != "test"), bool(row["test"]))
+    return resolved(Library().choose_recipe(CHAIN, "e5", None, f"{learner}-adapter", words))
 
 
 def search(score: Callable[[float, float | None], float], inner: bool) -> None:

@@ -33,7 +33,7 @@ from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
 from metasearch.data.records import Candidate, Question, RetrievalData, grouped
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.maps import around_mean, estimate, mapped, second_moment
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
@@ -143,7 +143,7 @@ class Task:
             for i, question in enumerate(self.order[:count]):
                 variant = Variant(question.language, tuple(sorted(self.part.data.answers[question.id])))
                 triplets += sampler.triplets([question], variant, stream(0, self.part.name, self.language, i))
-            encoder = AdaptedEncoder(base, build_adapter("matrix", base.dimension()), vectors=self.part.encoder)
+            encoder = AdaptedEncoder(base, MatrixAdapter(base.dimension()), vectors=self.part.encoder)
             self._supports[count] = prepare(encoder, LabelledSet(variant, tuple(triplets)))
         return self._supports[count]
 
@@ -206,7 +206,7 @@ class Fold:
         name = "maml" if start == "identity" else start.removesuffix(LONG)
         recipe = recipe_of(name, outer or OUTER[0], inner, 0, *SETS, *(LONGER if start.endswith(LONG) else ()))
         width = self.base.dimension()
-        encoder = AdaptedEncoder(self.base, build_adapter("matrix", width), vectors=self.train[0].encoder)
+        encoder = AdaptedEncoder(self.base, MatrixAdapter(width), vectors=self.train[0].encoder)
         learner = ms.make_learner(recipe, encoder)
         assert isinstance(learner, EpisodeLearner)
         if start != "identity":

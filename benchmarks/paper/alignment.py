@@ -27,6 +27,7 @@ from torch import Tensor
 import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.rows import Row, append_new_rows, read_rows
+from benchmarks.learners import register
 from benchmarks.paper.alignment_cells import PARTS, ROWS, Cell, cells, key_of, projection_cells
 from benchmarks.paper.frozen_encoder import frozen_encoder
 from metasearch.data.benchmark import Benchmark
@@ -142,6 +143,7 @@ class Bench:
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of vectors.")
 def main(data: str, parts: Sequence[str], encoder: str, trained: str, device: str, output: Path) -> None:
     """Run the cells that have no row yet; `python -m benchmarks.tables` writes the tables."""
+    register()
     unknown = set(parts) - set(PARTS[trained])
     if unknown:
         raise click.UsageError(f"--part {min(unknown)}: with --trained {trained} there are {', '.join(PARTS[trained])}")

@@ -6,7 +6,7 @@ from itertools import product
 from statistics import fmean
 from typing import Any
 
-from benchmarks.common.rows import RESULTS, Row
+from benchmarks.common.rows import RESULTS, Row, by_keys
 from metasearch.config.library import Library
 from metasearch.config.recipe import Recipe
 from metasearch.pipelines.factory import resolved
@@ -21,6 +21,8 @@ GRID = (3e-4, 1e-3, 3e-3)
 GRID_STEPS, LONGER = 16, 64
 """Steps of the grid, and of the part of it that is beyond its edge: InfoNCE is best at the longest and slowest."""
 LONGER_GRID = (1e-4, 3e-4)
+_TERMS, _FALLS = ("maml-align-e5", "learner=maml-align-terms"), ("maml-e5", "learner=maml-fall")
+"""Recipes with the plug-in learners of `benchmarks.learners`."""
 _SCORES, _GAP, _FALL = "options.distil=scores", "options.kd_share=0.3", "options.inner_fall=0.3"
 _SECOND = "options.first_order=false"
 VARIANTS = {
@@ -29,17 +31,17 @@ VARIANTS = {
     "align": ("maml-align-e5",),
     "align kd=0": ("maml-align-e5", "options.kd_weight=0"),
     "query-only": ("maml-e5", "options.inner_lr=1e-12"),  # fine-tuning on the query sets alone
-    "maml fall=0.1": ("maml-e5", "options.inner_fall=0.1"),
-    "maml fall=0.3": ("maml-e5", _FALL),
-    "align fall=0.3": ("maml-align-e5", _FALL),
-    "align gap share=0.3": ("maml-align-e5", _GAP),
-    "align gap share=0.3 fall=0.3": ("maml-align-e5", _GAP, _FALL),
-    "align scores share=0.3": ("maml-align-e5", _SCORES, _GAP),
-    "align scores share=0.3 fall=0.1": ("maml-align-e5", _SCORES, _GAP, "options.inner_fall=0.1"),
-    "align scores share=0.3 fall=0.3": ("maml-align-e5", _SCORES, _GAP, _FALL),
-    "align scores share=1 fall=0.3": ("maml-align-e5", _SCORES, "options.kd_share=1", _FALL),
-    "align embeddings share=0.3 fall=0.3": ("maml-align-e5", "options.distil=embeddings", _GAP, _FALL),
-    "align gap share=0.3 fall=0.3 second order": ("maml-align-e5", _GAP, _FALL, _SECOND),
+    "maml fall=0.1": (*_FALLS, "options.inner_fall=0.1"),
+    "maml fall=0.3": (*_FALLS, _FALL),
+    "align fall=0.3": (*_TERMS, _FALL),
+    "align gap share=0.3": (*_TERMS, _GAP),
+    "align gap share=0.3 fall=0.3": (*_TERMS, _GAP, _FALL),
+    "align scores share=0.3": (*_TERMS, _SCORES, _GAP),
+    "align scores share=0.3 fall=0.1": (*_TERMS, _SCORES, _GAP, "options.inner_fall=0.1"),
+    "align scores share=0.3 fall=0.3": (*_TERMS, _SCORES, _GAP, _FALL),
+    "align scores share=1 fall=0.3": (*_TERMS, _SCORES, "options.kd_share=1", _FALL),
+    "align embeddings share=0.3 fall=0.3": (*_TERMS, "options.distil=embeddings", _GAP, _FALL),
+    "align gap share=0.3 fall=0.3 second order": (*_TERMS, _GAP, _FALL, _SECOND),
 }
 LEARNERS = ("fine-tune", "maml", "align")
 FAIR = (*LEARNERS, "align kd=0", "query-only")
@@ -108,16 +110,11 @@ class Cell:
     def recipe(self) -> Recipe:
         """The recipe with these settings."""
         name = VARIANTS[self.variant][0]
-        learner = name.removesuffix("-e5")
-        return resolved(Library().choose_recipe("mono-bi-multi", self.encoder, learner, name, self.settings))
+        return resolved(Library().choose_recipe("mono-bi-multi", self.encoder, None, name, self.settings))
 
 
-def key_of(row: Row) -> tuple[object, ...]:
-    """Return what a row is known by; see `Cell.key`. The first rows, of `e5`, do not name what came later."""
-    names = ("variant", "loss", "rate", "steps", "fold", "seed")
-    later = {"encoder": "e5", "trained": "all", "queries": "random", "negatives": "random"}
-    known = (*(row[name] for name in names), row.get("labels"), bool(row["dev"]))
-    return (*known, *(row.get(name, value) for name, value in later.items()))
+key_of = by_keys(*Cell.__dataclass_fields__, scores="dev")
+"""Identity of a row, as `Cell.key`."""
 
 
 def cells(part: str) -> Iterator[Cell]:
@@ -171,7 +168,7 @@ def best_points(
     """
     scores: dict[tuple[str, str], dict[tuple[float, int], list[float]]] = {}
     for row in rows:
-        own = (row.get("encoder"), row.get("trained")) == (encoder, "projection")
+        own = (row["encoder"], row["trained"]) == (encoder, "projection")
         if own and row["dev"] and row["steps"] <= longest:
             points = scores.setdefault((row["variant"], row["loss"]), {})
             for step, score in row["dev"].items():

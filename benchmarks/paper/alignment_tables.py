@@ -29,7 +29,7 @@ Folds = Mapping[int, float]
 
 def curves_table(rows: Sequence[Row]) -> str:
     """Return dev scores by rate, number of steps and learner, with margin 1.0 and all weights trained."""
-    whole = [row for row in rows if row["loss"] == "margin1" and "trained" not in row]
+    whole = [row for row in rows if row["loss"] == "margin1" and row["trained"] == "all"]
     found = {(row["rate"], row["variant"]): row["dev"] for row in whole if set(STEPS) <= row["dev"].keys()}
     lines = [
         [f"{rate:g}", step, *(f"{100 * found[rate, learner][step]:.2f}" for learner in LEARNERS)]
@@ -43,7 +43,7 @@ def variants_table(rows: Sequence[Row]) -> str:
     """Return the share of the distillation term and the dev scores of each variant at 2e-5, all weights trained."""
     lines = []
     for loss, variant in product(LOSSES, VARIANTS):
-        whole = [row for row in matching(rows, loss=loss, variant=variant, rate=2e-5) if "trained" not in row]
+        whole = [row for row in matching(rows, loss=loss, variant=variant, rate=2e-5) if row["trained"] == "all"]
         for row in whole:
             if "64" in row["dev"]:
                 share = row.get("kd_share")
@@ -54,7 +54,7 @@ def variants_table(rows: Sequence[Row]) -> str:
 
 def main_table(rows: Sequence[Row]) -> str:
     """Return test scores of learners that trained all weights, and their differences from fine-tuning."""
-    chosen = [row for row in rows if row["test"] and not row["dev"] and not row.get("labels") and "trained" not in row]
+    chosen = [row for row in rows if row["test"] and not row["dev"] and not row["labels"] and row["trained"] == "all"]
     lines = []
     for loss, variant in product(LOSSES, VARIANTS):
         scores = {name: by_fold(matching(chosen, loss=loss, variant=name)) for name in ("fine-tune", variant)}

@@ -13,7 +13,7 @@ import click
 import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
+from benchmarks.common.rows import RESULTS, Row, append_new_rows, by_keys, latest_rows, read_rows
 from metasearch.config.measure import BALANCED, MULTILINGUAL, Measure, Pool
 from metasearch.config.projection import ProjectionSettings
 from metasearch.encoders.neutral import ProjectedEncoder
@@ -25,6 +25,8 @@ from metasearch.pipelines.neutral import train_projection
 from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "answers.jsonl"
+line_of = by_keys("task", "encoder", "fold", "way")
+identity = by_keys("task", "encoder", "fold", "way", "weights")
 MAP20 = Measure("map", 20)
 POOLS: dict[Pool, str] = {MULTILINGUAL: "", BALANCED: "balanced"}
 SHARES = {
@@ -68,16 +70,6 @@ def main(task: str, encoder: str, data: str, fold: int) -> None:
             rows.append({**about, "way": way, "questions": len(ranking.questions), **figures, **provenance()})
     append_new_rows(ROWS, rows, identity)
     click.echo(table(read_rows(ROWS)))
-
-
-def identity(row: Row) -> object:
-    """Return what a row is known again by."""
-    return (*line_of(row), row["weights"])
-
-
-def line_of(row: Row) -> tuple[object, ...]:
-    """Return what a line of the table is of."""
-    return tuple(row[key] for key in ("task", "encoder", "fold", "way"))
 
 
 def table(rows: Sequence[Row]) -> str:

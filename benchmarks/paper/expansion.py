@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
+from benchmarks.common.rows import RESULTS, Row, append_new_rows, by_keys, latest_rows, read_rows
 from metasearch.config.measure import BALANCED, MULTILINGUAL, Measure, Pool
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.roles import Role
@@ -33,6 +33,7 @@ from metasearch.pipelines.neutral import train_projection
 from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "expansion.jsonl"
+line_of = by_keys("task", "encoder", "fold", "pool")
 ALPHAS = (1.0, 2.0, 3.0, 4.0, 6.0)
 MAP20 = Measure("map", 20)
 WITH, WITHOUT = "with translations", "without"
@@ -98,11 +99,6 @@ def main(task: str, encoder: str, name: str | None, neutral: bool, data: str, fo
 def identity(row: Row) -> object:
     """Return what a row is known again by; the first ones have no balanced scores."""
     return (*line_of(row), row["weights"], row["draws"], BALANCED in row)
-
-
-def line_of(row: Row) -> tuple[object, ...]:
-    """Return what a line of the table is of."""
-    return tuple(row[key] for key in ("task", "encoder", "fold", "pool"))
 
 
 def without_translations(data: RetrievalData, seed: int) -> RetrievalData:

@@ -18,7 +18,7 @@ import click
 import metasearch as ms
 from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
+from benchmarks.common.rows import RESULTS, Row, append_new_rows, by_keys, latest_rows, read_rows
 from benchmarks.paper import cells
 from benchmarks.paper.fold_rows import by_fold, fold_row, gain, mean_of, spread
 from benchmarks.paper.strong_encoder import CELLS, TEXTS
@@ -31,6 +31,7 @@ from metasearch.encoders.load import load_encoder
 from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "labels.jsonl"
+identity = by_keys("task", "mode", "start", "weights", "labels", "settings", "fold", "seed", "measure", "pool")
 LARGEST = 64
 """Examples of a set, of recipe `best`."""
 STEPS = 12
@@ -97,12 +98,6 @@ def row_of(row: Row, count: int | None) -> Row:
     return fold_row(row, start=row["encoder"], weights=row.get("weights"), labels=count)
 
 
-def identity(row: Row) -> object:
-    """Return what a row is known again by."""
-    keys = ("task", "mode", "start", "weights", "labels", "settings", "fold", "seed", "measure", "pool")
-    return tuple(row[key] for key in keys)
-
-
 def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mixt") -> str:
     """Return a line of each encoder and number of labels, of the last settings.
 
@@ -117,7 +112,7 @@ def table(rows: Sequence[Row], whole: Sequence[Row], task: str, mode: str = "mix
             continue
         # Of several aligned encoders the last one, and of a cell that was done with several settings the last of these.
         own = [row for row in own if row["weights"] == own[-1]["weights"]]
-        own = latest_rows(own, lambda row: tuple(row[key] for key in ("labels", "fold", "seed", "pool")))
+        own = latest_rows(own, by_keys("labels", "fold", "seed", "pool"))
         known = [row for row in whole if row["task"] == task and row.get("weights") == own[-1]["weights"]]
         seeds = {row["seed"] for row in own}
         own += [row_of(row, 0) for row in known if cells.find_arm(row) == start]

@@ -16,7 +16,7 @@ import click
 import metasearch as ms
 from benchmarks.common.command import Command, metasearch
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, append_new_rows, latest_rows, read_rows
+from benchmarks.common.rows import RESULTS, Row, append_new_rows, by_keys, latest_rows, read_rows
 from benchmarks.paper import cells
 from benchmarks.paper.fold_rows import MAIN, by_fold, fold_row, gain, mean_of, spread
 from benchmarks.paper.strong_encoder import CELLS, SETS, TEXTS
@@ -29,6 +29,7 @@ from metasearch.errors import require_known
 from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "rivals.jsonl"
+identity = by_keys("task", "mode", "rival", "settings", "fold", "seed", "measure", "pool")
 TASK = "lareqa-sentences"
 DECLARED = Path(__file__).parents[1] / "tasks"
 """Of `lareqa-sentences-german`."""
@@ -148,11 +149,6 @@ def row_of(row: Row) -> Row:
     return fold_row(row, rival=row["recipe"].removeprefix("rival-"))
 
 
-def identity(row: Row) -> object:
-    """Return what a row is known again by."""
-    return tuple(row[key] for key in ("task", "mode", "rival", "settings", "fold", "seed", "measure", "pool"))
-
-
 def table(rows: Sequence[Row], arms: Sequence[Row]) -> str:
     """Return a line of each rival that is on several folds, beside what it is compared with.
 
@@ -160,7 +156,7 @@ def table(rows: Sequence[Row], arms: Sequence[Row]) -> str:
         rows: of this study.
         arms: cells of the study with a strong encoder.
     """
-    kept = latest_rows(rows, lambda row: tuple(row[key] for key in ("rival", "fold", "seed", "pool")))
+    kept = latest_rows(rows, by_keys("rival", "fold", "seed", "pool"))
     known = {name: [row for row in kept if row["rival"] == name] for name in RIVALS}
     own = latest_rows((row for row in arms if row["task"] == TASK), cells.identity)
     for arm in ARMS:

@@ -21,10 +21,11 @@ import click
 import metasearch as ms
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, append_new_rows, read_rows
+from benchmarks.common.rows import RESULTS, Row, append_new_rows, by_keys, read_rows
 from metasearch.runs.markdown import markdown
 
 ROWS = RESULTS / "tune.jsonl"
+identity = by_keys("task", "encoder", "labels", "fold", "seed", "system")
 POOLS = ("multilingual", "balanced", "expanded")
 LANGUAGES = ("ar", "de", "el", "hi")
 """Languages of the labels, in which mode `mixt` asks and answers."""
@@ -110,11 +111,6 @@ def train_by_hand(
     split = replace(benchmark.split, train=labels, dev=labels.select(labels.groups[:4]))
     learner = ms.make_learner(recipe, encoder)
     ms.fit(learner, replace(benchmark, split=split), recipe, seed=seed)
-
-
-def identity(row: Row) -> object:
-    """Return the keys that tell a row from others."""
-    return tuple(row[key] for key in ("task", "encoder", "labels", "fold", "seed", "system"))
 
 
 def table(rows: Sequence[Row], encoder: str = "mini-e5") -> str:

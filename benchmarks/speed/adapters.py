@@ -20,7 +20,7 @@ from metasearch.config.library import load_recipe
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import grouped, texts_of
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.episodes.samplers import samplers
@@ -51,7 +51,7 @@ def episodes_a_second(
     for role, own in grouped(distinct, lambda each: each[0]).items():
         rows = rng.normal(size=(len(own), base.dimension())).astype(np.float32)
         drawn.add([text for _, text in own], role, rows / np.linalg.norm(rows, axis=1, keepdims=True))
-    encoder = AdaptedEncoder(base, build_adapter("matrix", base.dimension()), vectors=drawn)
+    encoder = AdaptedEncoder(base, MatrixAdapter(base.dimension()), vectors=drawn)
     episodes, size = samplers(benchmark, recipe, 0)["meta-train"], recipe.budget.meta_batch
     step = OuterStep(make_learner(recipe, encoder), OuterGradients(encoder), recipe.outer, recipe.dropout)
     rates = []

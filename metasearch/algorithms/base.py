@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from metasearch.algorithms.inner_loop import Fall, Model, Rates
+from metasearch.algorithms.inner_loop import Model, Rates
 from metasearch.algorithms.losses.base import EmbeddedSet, fitting, losses_of
 from metasearch.algorithms.sets import Forward, Prepared, numbered, prepare, vectors_of
 from metasearch.config.base import FrozenConfig
@@ -191,9 +191,8 @@ class EpisodeLearner(Learner):
 
     @property
     def inner_lr(self) -> Rates:
-        """The rate for `Model.adapt`: the option `inner_fall` or `inner_lr`."""
-        fall, rate = getattr(self.options, "inner_fall", None), getattr(self.options, "inner_lr", 0.0)
-        return Fall(fall) if fall else float(rate)
+        """The rate for `Model.adapt`: the option `inner_lr`."""
+        return float(getattr(self.options, "inner_lr", 0.0))
 
     def adapted(self, model: Model, support: Prepared, steps: int) -> Model:
         """Return a copy of a model after inner steps on a support set (MAML-Align paper, Algorithm 2)."""

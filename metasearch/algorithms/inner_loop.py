@@ -14,7 +14,6 @@ import logging
 import sys
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -28,19 +27,8 @@ Gradient = list[Tensor | None]
 """One for each weight; None for a weight that nothing depends on."""
 
 
-@dataclass(frozen=True)
-class Fall:
-    """A rate for each step: the loss would fall by a fixed share (0 to 1) if it were linear in the weights.
-
-    The rate is `share` · L / ‖g‖², the step size of Polyak (1987) for the target (1 − share) · L. It counts as a
-    constant, in second order too.
-    """
-
-    share: float
-
-
-Rates = float | Fall | Sequence[Tensor]
-"""One inner rate for all weights, a rule for it, or a tensor of rates for each trainable weight."""
+Rates = float | Sequence[Tensor]
+"""One inner rate for all weights, or a tensor of rates for each trainable weight."""
 
 
 @cache
@@ -88,37 +76,27 @@ class Model:
         if isinstance(self._lr, float):
             self._maml.adapt(loss)
         else:
-            self._descend(self._gradient(loss), loss)
+            self._descend(self._gradient(loss))
 
     def adapt_and_keep(self, loss: Tensor) -> Tensor:
         """Take the same step; return the loss with the step's gradient in place of its graph."""
         weights, gradient = self.weights, self._gradient(loss)
         kept = with_gradient(loss, weights, gradient)
-        self._descend(gradient, loss)
+        self._descend(gradient)
         return kept
 
     def _gradient(self, loss: Tensor) -> Gradient:
         graph = not self._first_order
         return list(torch.autograd.grad(loss, self.weights, retain_graph=graph, create_graph=graph, allow_unused=True))
 
-    def _descend(self, gradient: Gradient, loss: Tensor) -> None:
+    def _descend(self, gradient: Gradient) -> None:
         """Move each weight by −rate · gradient."""
         _, update = maml()
-        rates = self._rates(gradient, loss)
+        rates: Sequence[Any] = [self._lr] * len(gradient) if isinstance(self._lr, float) else self._lr
         steps = iter(None if g is None else rate * g for rate, g in zip(rates, gradient, strict=True))
         # learn2learn wants one for each parameter, frozen ones too.
         moved = [next(steps) if weight.requires_grad else None for weight in self._maml.module.parameters()]
         self._maml.module = update(self._maml.module, 1.0, moved)
-
-    def _rates(self, gradient: Gradient, loss: Tensor) -> Sequence[float | Tensor]:
-        if isinstance(self._lr, float):
-            return [self._lr] * len(gradient)
-        if not isinstance(self._lr, Fall):
-            return self._lr
-        squares = torch.stack([g.detach().square().sum() for g in gradient if g is not None]).sum()
-        # A loss without slope, such as a triplet loss beyond its margin, takes no step.
-        rate = torch.where(squares > 0, self._lr.share * loss.detach() / squares, 0.0)
-        return [rate] * len(gradient)
 
 
 def with_gradient(value: Tensor, weights: Sequence[Tensor], gradient: Sequence[Tensor | None]) -> Tensor:

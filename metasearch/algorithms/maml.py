@@ -6,16 +6,15 @@ transfers X→Y and Y→Z. Meta-SGD learns the inner rates, too.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Literal, Self
+from typing import Literal
 
 import torch
-from pydantic import model_validator
 from torch import Tensor, nn
 
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss, Values
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared
-from metasearch.config.base import Contradiction, Fraction, FrozenConfig, Positive, Rate
+from metasearch.config.base import FrozenConfig, Positive, Rate
 from metasearch.config.recipe import Loss
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import Episode
@@ -30,15 +29,12 @@ class MAML(EpisodeLearner):
         Attributes:
             inner_lr: α, the rate of the inner steps (plain gradient descent on all trainable weights).
             inner_steps: n, inner steps on the support set.
-            inner_fall: in place of `inner_lr`, by what share each inner step would lower the support loss if that were
-                linear in the weights; see `metasearch.algorithms.inner_loop.Fall`.
             first_order: ignore how the inner gradients depend on the initial weights (FOMAML).
             reduction: of the query losses over the transfers of a meta-batch.
         """
 
         inner_lr: Rate = 1e-3
         inner_steps: Positive = 5
-        inner_fall: Fraction | None = None
         first_order: bool = True
         reduction: Literal["mean", "sum"] = "mean"
 
@@ -58,17 +54,6 @@ class MAML(EpisodeLearner):
 
 class MetaSGD(MAML):
     """MAML with a learned rate for every weight, starting from its option `inner_lr`."""
-
-    class Options(MAML.Options):
-        """Hyper-parameters of Meta-SGD: MAML's without `inner_fall`, since the rates are learned."""
-
-        @model_validator(mode="after")
-        def _rates_are_learned(self) -> Self:
-            if self.inner_fall is not None:
-                raise Contradiction("meta-sgd learns its rates; set options.inner_lr, where they start", "inner_fall")
-            return self
-
-    options: Options
 
     def __init__(self, encoder: Encoder, loss: Loss, options: MAML.Options) -> None:
         super().__init__(encoder, loss, options)

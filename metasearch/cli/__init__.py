@@ -70,6 +70,12 @@ _IN_PROCESSES = ("distill", "resume", "train")
 _stderr: TextIO | None = None
 """Where a process that is to be silent says an error of its own."""
 
+_GONE = dict.fromkeys(
+    ("--shots", "--shot-language", "--adapt-steps", "--adapt-lr"),
+    "metasearch adapt learns from few labels in closed form, which is better at every number of labels",
+)
+"""Options of earlier versions, and what does their work."""
+
 _NUMBER = re.compile(r"(?<!\S)\d[\d.,]*(?!\S)")
 """A number that stands alone, and is no part of a file's name."""
 
@@ -215,6 +221,8 @@ def _failure(error: BaseException, command: str) -> click.ClickException:
     """Return the exit for an error of `command`; print the traceback with `--debug`, and of a bug in a study's log."""
     if isinstance(error, click.UsageError):  # click would print three lines
         says = " ".join(error.format_message().split()).rstrip(".")
+        if isinstance(error, click.NoSuchOption) and error.option_name in _GONE:
+            says = f"{error.option_name} went; {_GONE[error.option_name]}"
         return _Failure(f"{says}; see {error.ctx.command_path if error.ctx else command} --help", error.exit_code)
     if isinstance(error, click.ClickException):
         return error
@@ -237,7 +245,7 @@ def _failure(error: BaseException, command: str) -> click.ClickException:
 @click.group("metasearch", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="metasearch")
 def main() -> None:
-    """Teach multilingual sentence encoders to search across languages from a few labels.
+    """A meta-learning toolkit that teaches multilingual encoders to search across languages from a few labels.
 
     \b
     First steps:

@@ -13,14 +13,12 @@ from click.core import ParameterSource
 from metasearch.cli import _options
 from metasearch.config import registry
 from metasearch.config.base import Settings
-from metasearch.config.run import DataConfig
 from metasearch.data.locate import absolute
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
     from metasearch.config.library import Library
     from metasearch.config.run import TaskConfig
-    from metasearch.data.benchmark import Benchmark
     from metasearch.pipelines.run import Run, RunResult
 
 M = TypeVar("M", bound=Settings)
@@ -51,16 +49,6 @@ def configure(model: type[M], flags: Mapping[str, Any], task: "TaskConfig | None
     if task is not None:
         tree["data"] |= {"task": task.task, "declared_in": task.declared_in}
     return model.model_validate(tree)
-
-
-def configure_on_task(model: type[M], flags: Mapping[str, Any]) -> "tuple[M, Benchmark]":
-    """Return the settings of a command without a run folder, by default with the task's encoder, and its data."""
-    from metasearch.data.benchmark import load_benchmark
-
-    tree = _options.tree(model, flags)
-    benchmark = load_benchmark(DataConfig.model_validate(tree["data"]))
-    tree["encoder"]["name"] = flags["encoder"] or benchmark.task.encoder
-    return model.model_validate(tree), benchmark
 
 
 def _absolute_encoder(name: str) -> str:

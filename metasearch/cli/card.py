@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _options
-from metasearch.errors import RunFolderError
 
 
 @_options.command("card")
@@ -25,16 +24,9 @@ def command(folder: Path, licence: str | None, write: bool) -> None:
       metasearch card runs/shop --licence cc-by-sa-4.0 --write
     """
     from metasearch.io import atomic_write
-    from metasearch.pipelines.card_file import CARD, find_model, load_card, missing_card, require_identifier
+    from metasearch.pipelines.card_file import licensed_card
 
-    model = find_model(folder)
-    path = model / CARD
-    if not path.is_file():
-        raise RunFolderError(missing_card(model) if model.is_dir() else f"{model} does not exist")
-    card = load_card(path)
-    if licence is not None:
-        require_identifier(licence)
-        card.data["license"] = licence
+    path, card = licensed_card(folder, licence)
     if write:
         atomic_write(path, str(card))
         click.echo(f"card: {path}")

@@ -11,6 +11,11 @@ from metasearch.config.compress import CompressSettings
 from metasearch.config.run import Device
 from metasearch.errors import ConfigError
 
+_RULE = (
+    "Counting rule of the papers: embedding = words + projection + positions (+ types + LayerNorm), encoder = layers "
+    "that exist; pooler and other modules are in neither. A weight that is used several times counts once."
+)
+
 
 @_options.command("compress")
 @click.argument("encoder", shell_complete=_options.complete("encoders"))
@@ -47,22 +52,19 @@ def command(
         claim(output)
     chosen = asked.model_copy(update={"trim": tuple(text_files(asked.trim)), "texts": tuple(text_files(asked.texts))})
 
-    from metasearch.compress.sizes import RULE
     from metasearch.encoders.load import load_encoder
     from metasearch.pipelines import compress
 
-    if sizes_only and (config := compress.bare_config(encoder)) is not None:
-        sizes = compress.forecast(config, chosen)
-    else:
+    sizes = compress.forecast(encoder, chosen) if sizes_only else None
+    if sizes is None:
         loaded = load_encoder(encoder, device=device, seed=chosen.seed, trust_remote_code=trust_remote_code)
         sizes = compress.compress(loaded, chosen, output)
     before, after = (each.rows() for each in sizes)
-    tree = {"student": output and str(output), "before": before, "after": after, "rule": RULE}
+    tree = {"student": output and str(output), "before": before, "after": after, "rule": _RULE}
     print_result(as_json, tree, _table(*sizes, output))
 
 
 def _table(before: Any, after: Any, output: Path | None) -> str:
-    from metasearch.compress.sizes import RULE, mebibytes
     from metasearch.runs.markdown import markdown
 
     header = ["", *(f"{what} {when}" for what in ("weights", "MiB fp32", "MiB fp16") for when in ("before", "after"))]
@@ -70,7 +72,7 @@ def _table(before: Any, after: Any, output: Path | None) -> str:
     for part, old in before.rows().items():
         new = after.rows()[part]
         if old or new:
-            memory = [f"{mebibytes(count, size):,.1f}" for size in (4, 2) for count in (old, new)]
+            memory = [f"{count * size / 2**20:,.1f}" for size in (4, 2) for count in (old, new)]
             lines.append([part, f"{old:,}", f"{new:,}", *memory])
     end = [f"student: {output}"] if output else []
-    return "\n\n".join([markdown(header, lines), RULE, *end])
+    return "\n\n".join([markdown(header, lines), _RULE, *end])

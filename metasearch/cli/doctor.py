@@ -29,7 +29,8 @@ def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool
       metasearch doctor
       metasearch doctor runs/lareqa studies/lareqa
     """
-    from metasearch.pipelines.environment import Section, environment
+    from metasearch.pipelines.environment import environment
+    from metasearch.runs.findings import Section
 
     sections: list[Section] = []
 

@@ -1,15 +1,15 @@
 """`metasearch evaluate`: score an encoder without training."""
 
-from collections.abc import Sequence
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import configure_on_task, print_result, reject_unused_options
+from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS
-from metasearch.config.run import EvaluateConfig
+from metasearch.config.run import DataConfig, EvaluateConfig
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,19 +39,20 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
       metasearch evaluate --task lareqa --encoder minilm --data ~/data --fold 0
       metasearch evaluate --task tatoeba --encoder minilm --data ~/data
       metasearch evaluate --task mteb:STS17 --encoder mini-e5
-      metasearch evaluate --task demo --encoder runs/maml/model --shots 0,1,4,8 --adapt-steps 5
       metasearch evaluate --task shop --pool multilingual --pool reranked --rerank BAAI/bge-reranker-v2-m3
     """
+    from metasearch.data.benchmark import load_benchmark
+    from metasearch.io import atomic_write
     from metasearch.io.output import claim_file
     from metasearch.pipelines.score import evaluate_encoder
-    from metasearch.pipelines.shots import score_shots
-    from metasearch.runs.markdown import by_shots
+    from metasearch.runs.markdown import tables
     from metasearch.runs.progress import ProgressBar
-    from metasearch.runs.rows import write_rows
 
-    config, benchmark = configure_on_task(EvaluateConfig, flags)
+    tree = _options.tree(EvaluateConfig, flags)
+    benchmark = load_benchmark(DataConfig.model_validate(tree["data"]))
+    tree["encoder"]["name"] = flags["encoder"] or benchmark.task.encoder
+    config = EvaluateConfig.model_validate(tree)
     _check(benchmark.task, config, trec_run)
-    _check_shots(config)
     if RERANKED not in config.pools:
         reject_unused_options("rerank", "rerank_top", why="nothing is reranked; add --pool reranked")
     # Before an encoder is loaded: a task that is all test has no other part.
@@ -59,30 +60,13 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
     if output is not None:
         claim_file(output)
     with ProgressBar("evaluate") as bar:
-        if config.shots.counts:
-            rows = score_shots(config, benchmark, bar)
-        else:
-            rows = evaluate_encoder(config, benchmark, bar, trec_run)
-    measures = [str(each) for each in benchmark.measures]
-    shown = by_shots(rows) if config.shots.counts else _tables(rows, config.split, measures)
+        rows = evaluate_encoder(config, benchmark, bar, trec_run)
+    shown = tables(rows, config.split, [str(each) for each in benchmark.measures])
     if any(row["measure"] == "best-own" for row in rows):
         shown += _describe_chance(benchmark.part(config.split))
     print_result(as_json, {"results": rows}, shown)
     if output is not None:
-        write_rows(output, rows)
-
-
-def _check_shots(config: EvaluateConfig) -> None:
-    """Raise `ConfigError` for options that mean nothing with, or without, adaptations."""
-    counts = config.shots.counts
-    if counts:
-        if twice := next((each for i, each in enumerate(counts) if each in counts[:i]), None):
-            raise ConfigError(f"--shots {','.join(map(str, counts))}: {twice} is named twice")
-        other = ("pool", "rerank", "rerank_top", "trec_run", "precision")
-        reject_unused_options(*other, why="--shots scores the multilingual pool in float32; score without it")
-    else:
-        own = ("adapt_steps", "adapt_lr", "draws", "shot_language", "recipe", "seed")
-        reject_unused_options(*own, why="nothing is adapted; add --shots 0,1,4,16")
+        atomic_write(output, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
 
 
 def _check(task: "Task", config: EvaluateConfig, trec_run: Path | None) -> None:
@@ -101,23 +85,6 @@ def _check(task: "Task", config: EvaluateConfig, trec_run: Path | None) -> None:
         raise ConfigError(f"--trec-run: task '{task.name}' is a {task.kind} task; only retrieval tasks have rankings")
     if trec_run and config.pools[0] in ("bilingual", "monolingual"):
         raise ConfigError(f"--trec-run: pool '{config.pools[0]}' is one ranking per language; put another --pool first")
-
-
-def _tables(rows: Sequence[dict[str, Any]], split: str, measures: Sequence[str]) -> str:
-    from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, matrix, pool_means
-
-    shown = dict.fromkeys(row["pool"] for row in rows)
-    if set(shown) == set(DIRECTIONS):
-        return by_direction(rows, split)
-    # The diagonal of the matrix is the monolingual table.
-    matrix_pools = {"bilingual", "monolingual"} if "bilingual" in shown else set()
-    tables = [by_language(rows, split, pool) for pool in shown if pool not in matrix_pools]
-    if matrix_pools:
-        scored = {row["measure"] for row in rows if row["pool"] in matrix_pools}  # measures of languages have none
-        tables += [matrix(rows, measure) for measure in measures if measure in scored]
-    if matrix_pools or len(shown) > 1:
-        tables.append(pool_means(rows))
-    return "\n\n".join(tables)
 
 
 def _describe_chance(data: "Data") -> str:

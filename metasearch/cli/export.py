@@ -46,15 +46,12 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
     from metasearch.data.benchmark import load_benchmark
     from metasearch.encoders.load import load_encoder
     from metasearch.pipelines.export import export
+    from metasearch.pipelines.folders import encoders_by_name
     from metasearch.runs.progress import ProgressBar
-    from metasearch.search.index.stores import is_index
-    from metasearch.search.index_encoder import load_index_encoder
 
     benchmark = load_benchmark(task, **where) if task else None
-    if is_index(encoder):
-        loaded, made = load_index_encoder(encoder, trust_remote_code)
-    else:
-        loaded, made = load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code), ""
+    opened = next(encoders_by_name(encoder, trust_remote_code), None)
+    loaded, made = opened or (load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code), "")
     with ProgressBar("export") as bar:
         done = export(loaded, asked, output, benchmark, bar, made)
     print_result(as_json, done.tree(), done.report())

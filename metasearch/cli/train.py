@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,9 @@ from metasearch.cli import _options, _settings
 from metasearch.cli._settings import execute, fresh_folder, show
 from metasearch.config.run import RunConfig
 from metasearch.errors import ConfigError
+
+if TYPE_CHECKING:
+    from metasearch.pipelines.run import RunResult
 
 
 @_options.command("train")
@@ -84,7 +87,7 @@ def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **f
     It names the commands that index its articles with the last encoder, and search them in any language.
     """
     from metasearch.io.output import claim
-    from metasearch.pipelines.train import TrainRun, side_by_side
+    from metasearch.pipelines.train import TrainRun
     from metasearch.runs.progress import ProgressBar
 
     folder = output or fresh_folder(task)
@@ -100,10 +103,24 @@ def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **f
             include=(), data=None, **flags,
         )  # fmt: skip
         results.append(TrainRun(config, folder / learner).execute(ProgressBar))
-    show(side_by_side(folder, results), as_json)
+    show(_side_by_side(folder, results), as_json)
     if library.task(task).kind == "retrieval":
         from metasearch.pipelines.demo import write_articles
 
         click.echo("index and search the articles with the last encoder:", err=as_json)
         for line in write_articles(folder, folder / LEARNERS[-1][0] / "model", task):
             click.echo(f"  {line}", err=as_json)
+
+
+def _side_by_side(folder: Path, results: "Sequence[RunResult]") -> "RunResult":
+    """Write one report of several runs below a folder; return it with all scores, zero-shot once."""
+    from metasearch.config.recipe import ZERO_SHOT
+    from metasearch.io import atomic_write
+    from metasearch.pipelines.run import RunResult
+    from metasearch.runs.markdown import by_language
+
+    rows = [row for i, result in enumerate(results) for row in result.rows if i == 0 or row["learner"] != ZERO_SHOT]
+    parts = ["# Learners side by side", by_language(rows, "test"), by_language(rows, "dev")]
+    combined = "\n\n".join(parts) + "\n"
+    atomic_write(folder / "report.md", combined)
+    return RunResult(folder, rows, combined)

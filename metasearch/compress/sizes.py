@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -15,11 +15,6 @@ from metasearch.errors import EncoderError
 
 COMPONENTS = ("words", "projection", "positions", "types", "LayerNorm", "layers", "pooler", "other")
 """The parts of an encoder. `other` is what sentence-transformers puts after the transformer, such as a dense layer."""
-
-RULE = (
-    "Counting rule of the papers: embedding = words + projection + positions (+ types + LayerNorm), encoder = layers "
-    "that exist; pooler and other modules are in neither. A weight that is used several times counts once."
-)
 
 # The first that a parameter's name begins with decides.
 _PREFIXES = {
@@ -47,6 +42,28 @@ class Sizes:
 
     counts: Mapping[str, int]
 
+    @classmethod
+    def of(cls, encoder: Encoder) -> Self:
+        """Return an encoder's sizes."""
+        first = encoder.model[0]
+        counts = _counts(first if is_static(encoder.model) else first.auto_model)
+        behind = sum(p.numel() for p in encoder.model.parameters()) - sum(counts.values())
+        return cls({**counts, "other": counts["other"] + behind})
+
+    @classmethod
+    def of_config(cls, config: Any) -> Self:
+        """Return the transformer sizes for a configuration, standard or compressed; `EncoderError` if it is invalid."""
+        try:
+            with torch.device("meta"):
+                return cls(_counts(AutoModel.from_config(config)))
+        except Exception as error:  # transformers raises what the model's own code does
+            raise EncoderError(f"no model can be made of this configuration: {str(error).strip()}") from error
+
+    @classmethod
+    def planned(cls, config: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None = None) -> Self:
+        """Return the sizes that `make_student` would give, from the assistant's configuration; errors as there."""
+        return cls.of_config(CompressedConfig(config, bottleneck, recurrent, repeats))
+
     @property
     def embedding(self) -> int:
         """Words, projection and positions: the papers' "embedding" column."""
@@ -73,38 +90,11 @@ class Sizes:
         }
 
 
-def encoder_sizes(encoder: Encoder) -> Sizes:
-    """Return an encoder's sizes."""
-    first = encoder.model[0]
-    sizes = _sizes(first if is_static(encoder.model) else first.auto_model)
-    behind = sum(p.numel() for p in encoder.model.parameters()) - sizes.total
-    return Sizes({**sizes.counts, "other": sizes.counts["other"] + behind})
-
-
-def config_sizes(config: Any) -> Sizes:
-    """Return the transformer sizes for a configuration, standard or compressed; `EncoderError` if it is invalid."""
-    try:
-        with torch.device("meta"):
-            return _sizes(AutoModel.from_config(config))
-    except Exception as error:  # transformers raises what the model's own code does
-        raise EncoderError(f"no model can be made of this configuration: {str(error).strip()}") from error
-
-
-def planned_sizes(config: Any, bottleneck: int | None, recurrent: int | None, repeats: int | None = None) -> Sizes:
-    """Return the sizes that `make_student` would give, from the assistant's configuration; errors as there."""
-    return config_sizes(CompressedConfig(config, bottleneck, recurrent, repeats))
-
-
-def mebibytes(weights: int, bytes_each: int) -> float:
-    """Return the memory for weights with 4 (fp32) or 2 (fp16) bytes, in MiB."""
-    return weights * bytes_each / 2**20
-
-
-def _sizes(transformer: nn.Module) -> Sizes:
+def _counts(transformer: nn.Module) -> dict[str, int]:
     counts = dict.fromkeys(COMPONENTS, 0)
     for name, parameter in transformer.named_parameters():
         # A compressed model has the stock one, whose names the prefixes are, inside it.
         plain = name.removeprefix(f"{CompressedModel.base_model_prefix}.")
         component = next((part for prefix, part in _PREFIXES.items() if plain.startswith(prefix)), "other")
         counts[component] += parameter.numel()
-    return Sizes(counts)
+    return counts

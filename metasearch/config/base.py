@@ -22,7 +22,6 @@ Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-Fraction = Annotated[float, Field(gt=0, le=1)]
 
 
 class Contradiction(ValueError):
@@ -63,20 +62,3 @@ class Flag:
     metavar: str | None = None
     complete: str | None = None
     comma: bool = False
-
-
-def _power_of_two(count: int) -> int:
-    if count & (count - 1):
-        above = 1 << count.bit_length()
-        raise ValueError(f"{count} is not a power of two; the nearest are {above // 2} and {above}")
-    return count
-
-
-Shards = Annotated[int, Field(ge=1), AfterValidator(_power_of_two)]
-
-
-def require_work(shards: int, there: int, what: str) -> None:
-    """Raise `Contradiction` if a step with so much work, such as 4 `episodes`, leaves a shard empty."""
-    if shards > there:
-        most = 1 << there.bit_length() - 1
-        raise Contradiction(f"{shards} shards of {there} {what} in a step leave some empty; {most} at most", "shards")

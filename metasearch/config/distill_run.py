@@ -22,7 +22,8 @@ class RolesConfig(Settings):
 
     def named(self, role: RoleName) -> str | None:
         """Return the encoder that was given for a role."""
-        return {"teacher": self.teacher, "assistant": self.assistant, "student": self.student}[role]
+        found: str | None = getattr(self, role)
+        return found
 
 
 class TextsConfig(Settings):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from metasearch.config.base import Contradiction, Count, Flag, FrozenConfig, Length, Positive, Settings, require_work
+from metasearch.config.base import Contradiction, Count, Flag, FrozenConfig, Length, Positive, Settings
 from metasearch.config.languages import Language
 from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.errors import ConfigError, nearest
@@ -98,14 +98,10 @@ class Student(FrozenConfig):
 class StageBudget(EvalSchedule):
     """How long a stage trains: pairs in a step, epochs at most, and steps at most; 0 steps leave it to the epochs."""
 
+    step = "batch", "pairs"
     batch: Positive = 64
     epochs: Positive = 20
     steps: Count = 0
-
-    @model_validator(mode="after")
-    def _every_shard_has_work(self) -> "StageBudget":
-        require_work(self.shards, self.batch, "pairs")
-        return self
 
 
 class Stage(FrozenConfig):

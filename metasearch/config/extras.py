@@ -10,8 +10,6 @@ from typing import Any
 from metasearch.errors import ConfigError, MetasearchError
 
 DISTRIBUTION = "metasearch-encoders"
-LOADER = "metasearch_model.py"
-"""File in the folder of a compressed encoder that imports metasearch; `metasearch.encoders.compressed` writes it."""
 TRACKERS = ("tensorboard", "wandb", "mlflow")
 """Names of experiment trackers, which the extra `track` installs."""
 

@@ -1,9 +1,18 @@
 """A learner's hyper-parameters as typed, frozen values, from `tasks/recipes/*.yaml`."""
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from metasearch.config.base import (
     Contradiction,
@@ -12,11 +21,9 @@ from metasearch.config.base import (
     NonNegative,
     Positive,
     Rate,
-    Shards,
     Share,
-    require_work,
 )
-from metasearch.config.projection import RecipeProjection
+from metasearch.config.projection import ProjectionSettings
 from metasearch.config.roles import MaxLength as MaxLength  # plug-ins of other packages import it from here
 from metasearch.errors import nearest
 
@@ -26,6 +33,16 @@ SET = "set by the user"
 """Source of a value that was put over a recipe, as with `--set`."""
 NEUTRAL = "neutral"
 """Stands for the learner of a base encoder with a projection."""
+
+
+_GONE = {
+    "distil": ("loss-gap", "the paper's term is the one term"),
+    "kd_temperature": ("0.05", "the paper's term is the one term"),
+    "kd_share": (None, "use kd_weight"),
+    "inner_fall": (None, "use inner_lr"),
+}
+"""Options of `_LEARNERS` in earlier versions: the value without effect, and what to use."""
+_LEARNERS = ("maml", "maml-align", "meta-sgd")
 
 
 class Episodes(FrozenConfig):
@@ -53,6 +70,11 @@ class Episodes(FrozenConfig):
     negative_pool: Positive = 64
     relative_margin: NonNegative = 0.05
     translations: bool = False
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether episodes are drawn by vectors of the encoder."""
+        return (self.queries, self.negatives) != ("random", "random")
 
 
 class Loss(BaseModel):
@@ -121,6 +143,16 @@ class Outer(FrozenConfig):
     trust: Rate = 1e-3
 
 
+def _power_of_two(count: int) -> int:
+    if count & (count - 1):
+        above = 1 << count.bit_length()
+        raise ValueError(f"{count} is not a power of two; the nearest are {above // 2} and {above}")
+    return count
+
+
+Shards = Annotated[int, Field(ge=1), AfterValidator(_power_of_two)]
+
+
 class EvalSchedule(FrozenConfig):
     """When the trainer evaluates and stops early, and in how many parts it takes a gradient.
 
@@ -131,9 +163,21 @@ class EvalSchedule(FrozenConfig):
         shards: parts that a step is cut into for several processes, whose gradients are added in a fixed order.
     """
 
+    step: ClassVar[tuple[str, str]] = ("", "")
+    """The field with the work of an outer step, and what it counts."""
     eval_every: Count = 25
     patience: Count = 50
     shards: Shards = 1
+
+    @model_validator(mode="after")
+    def _every_shard_has_work(self) -> Self:
+        key, what = self.step
+        if key and self.shards > (there := getattr(self, key)):
+            most = 1 << there.bit_length() - 1
+            raise Contradiction(
+                f"{self.shards} shards of {there} {what} in a step leave some empty; {most} at most", "shards"
+            )
+        return self
 
 
 class Budget(EvalSchedule):
@@ -147,33 +191,48 @@ class Budget(EvalSchedule):
         dev_holdout: share of the dev groups kept out of meta-valid episodes and used alone for the dev score.
     """
 
+    step = "meta_batch", "episodes"
     meta_train: Count = 7000
     meta_valid: Count = 2000
     meta_batch: Positive = 4
     epochs: Positive = 20
     dev_holdout: Share = 0.0
 
-    @model_validator(mode="after")
-    def _every_shard_has_work(self) -> "Budget":
-        require_work(self.shards, self.meta_batch, "episodes")
-        return self
 
-
-class RecipeAdapter(FrozenConfig):
-    """Freeze the encoder, and train an adapter of its query vectors; in YAML, `form` alone stands for the section.
+class RecipeProjection(ProjectionSettings):
+    """Remove language bias from the encoder's embeddings; in YAML, `when` alone stands for the whole section.
 
     Attributes:
-        form: `matrix`, `low-rank` or `rotation`; see `metasearch.encoders.adapter`.
-        rank: of `low-rank`.
+        when: `before` training, which then goes through the projection and trains it along, or `after` it: then it is
+            fitted anew for each dev score, and the run has scores with and without it.
     """
 
-    form: Literal["matrix", "low-rank", "rotation"] = "matrix"
-    rank: Positive = 16
+    when: Literal["before", "after"]
 
     @model_validator(mode="before")
     @classmethod
     def _short(cls, value: Any) -> Any:
-        return {"form": value} if isinstance(value, str) else value
+        return {"when": value} if isinstance(value, str) else value
+
+    @model_serializer(mode="wrap")
+    def _changed(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return all values that differ from the defaults, for the label of an arm."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items() if name != "when"}
+        return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
+
+
+def renew(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a recipe, also of an earlier version, in the form of this one.
+
+    An adapter had a form and a rank, and the options of learners that went had values that changed nothing.
+    """
+    found = dict(recipe)
+    if isinstance(options := found.get("options"), Mapping):
+        unused = {name for name, (unused, _) in _GONE.items() if options.get(name) in (None, unused)}
+        found["options"] = {name: value for name, value in options.items() if name not in unused}
+    if isinstance(adapter := found.get("adapter"), Mapping) and "form" in adapter:
+        found["adapter"] = adapter["form"]
+    return found
 
 
 class Recipe(FrozenConfig):
@@ -184,7 +243,7 @@ class Recipe(FrozenConfig):
         options: the learner's own hyper-parameters; the learner knows their names and types.
         sources: where each value comes from, by dotted key.
         neutralise: whether, when and how a projection is added to the encoder.
-        adapter: what is trained in place of the encoder's weights.
+        adapter: freeze the encoder, and train an adapter of its query vectors (`metasearch.encoders.adapter`).
         translate: train on the translations that the task declares; if False, on its own rows.
         labels: labelled questions of each language in meta-train, or scored rows of each language pair; None is all.
             With a number, no episode is drawn from meta-valid, since it would read the labels of dev. Dev scores still
@@ -202,9 +261,28 @@ class Recipe(FrozenConfig):
     options: dict[str, Any] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     neutralise: RecipeProjection | None = None
-    adapter: RecipeAdapter | None = None
+    adapter: Literal["matrix"] | None = None
     translate: bool = True
     labels: Positive | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, value: Any) -> Any:
+        return renew(value) if isinstance(value, Mapping) else value
+
+    @model_validator(mode="after")
+    def _options_are_there(self) -> "Recipe":
+        for name in self.options if self.learner in _LEARNERS else ():
+            if name in _GONE:
+                raise Contradiction(f"this option gained nothing and went; {_GONE[name][1]}", "options", name)
+        return self
+
+    @field_validator("adapter", mode="before")
+    @classmethod
+    def _matrix_alone(cls, value: Any) -> Any:
+        if value not in (None, "matrix"):
+            raise ValueError("the one form of adapters is matrix; low-rank, rotation and scale gained nothing and went")
+        return value
 
     @property
     def delivers(self) -> str:

@@ -49,9 +49,7 @@ KINDS = {
         "evaluation/metrics", "METRIC", ("METRIC", "METRIC.kind", "METRIC.function", "METRIC.cutoff")
     ),
     "readers": PlugInKind("data/readers", "def read", ("files", "read")),
-    "translators": PlugInKind(
-        "data/translators", "TRANSLATOR", ("TRANSLATOR", "TRANSLATOR.Options", "TRANSLATOR.kept")
-    ),
+    "translators": PlugInKind("data/translators", "TRANSLATOR", ("TRANSLATOR", "TRANSLATOR.Options")),
     "encoders": PlugInKind("encoders/builtin", "def build", ("build",)),
     "sections": PlugInKind("evaluation/report/sections", "def section", ("ORDER", "section")),
     "documents": PlugInKind("search/documents/readers", "def sections", ("SUFFIXES", "HOLDS", "sections")),

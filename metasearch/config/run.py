@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import Field
 
 from metasearch.config import yaml
-from metasearch.config.base import Count, Flag, Name, Positive, Rate, Seed, Settings
-from metasearch.config.languages import Language
+from metasearch.config.base import Count, Flag, Name, Positive, Seed, Settings
 from metasearch.config.measure import RetrievalPool
 from metasearch.config.precision import EncodingPrecision as EncodingPrecision
 from metasearch.config.precision import EncodingSetting, Precision
@@ -31,9 +30,6 @@ SMALL_ENCODER = "e5-lite"
 """Built-in encoder of a few megabytes, and the default where `e5` has no wheel."""
 DEFAULT_ENCODER = "e5" if find_spec(E5_PACKAGE) else SMALL_ENCODER
 """Encoder of a tuning, a benchmark or a new index for which none is named."""
-
-WHOLE_TASK = "task"
-"""Stands for all languages of the task in `EncoderConfig.trim`."""
 
 
 class Folders(Settings):
@@ -160,25 +156,6 @@ class ScoreConfig(Settings):
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
 
 
-class ShotSettings(Settings):
-    """Adaptation to a few labelled questions, and a score on the other ones."""
-
-    counts: Annotated[tuple[Count, ...], Flag(name="--shots", metavar="LIST", comma=True)] = ()
-    """Adapt to so many labelled questions, such as 0,1,4,16, and score on questions that are never among them."""
-    steps: Annotated[Positive | None, Flag(name="--adapt-steps", metavar="N")] = None
-    """Gradient steps of an adaptation; by default the recipe's inner steps."""
-    rate: Annotated[Rate | None, Flag(name="--adapt-lr", metavar="RATE")] = None
-    """Rate of these steps; by default the inner rate of the recipe, or the learned rates of the run."""
-    draws: Annotated[Positive, Flag(name="--draws", metavar="N")] = 5
-    """Draws of labelled questions, over which scores are averaged."""
-    shot_languages: Annotated[tuple[Language, ...], Flag(name="--shot-language", metavar="TAGS", comma=True)] = ()
-    """Language of the labelled questions, such as de,en; by default all."""
-    recipe: Annotated[str | None, Flag(name="--recipe", metavar="NAME", complete="recipe")] = None
-    """Recipe with the loss and rate of adaptations; by default the recipe of the encoder's run."""
-    seed: Annotated[Seed, Flag(name="--seed", metavar="SEED")] = 0
-    """Random seed of the draws."""
-
-
 class EvaluateConfig(Settings):
     """An encoder that is scored without training and without a run folder."""
 
@@ -192,7 +169,6 @@ class EvaluateConfig(Settings):
     averages each candidate with its neighbours in other languages; balanced normalises scores per language; reranked
     reranks the best candidates with --rerank."""
     rerank: RerankSettings = RerankSettings()
-    shots: ShotSettings = ShotSettings()
 
 
 class TuneConfig(Settings):

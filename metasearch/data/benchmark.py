@@ -21,15 +21,7 @@ from metasearch.data.locate import locate
 from metasearch.data.mteb_tasks import is_mteb_name
 from metasearch.data.mteb_tasks import read as read_mteb
 from metasearch.data.records import Data, RetrievalData, grouped, require_languages
-from metasearch.data.translate.train import (
-    Translations,
-    add_translations,
-    provenance,
-    scored,
-    translator_of,
-    with_source,
-)
-from metasearch.data.translators.base import Places
+from metasearch.data.translate import Translations, translate_train, with_source
 from metasearch.errors import ConfigError, require_known
 
 log = logging.getLogger(__name__)
@@ -111,11 +103,8 @@ def build(ref: FoldConfig, arrangements: Mapping[Phase, list[Arrangement]] = Map
     built = Benchmark(task, dict(arrangements), records, parts, measures, ref.fold, ref=ref)
     if task.translate is None:
         return built
-    translator = translator_of(task.translate, str(path), Places(folder, path.parent))
-    how = provenance(task.translate, translator, records.fingerprint)
-    translated, done = add_translations(parts, task, translator)
+    everything, translated, done, own = translate_train(records, parts, task, path, folder)
     log.info("translate: %s", done)
-    everything, own = replace(scored(records, task), translated=how), scored(parts.train, task)
     return replace(built, data=everything, split=translated, translations=done, own_train=own)
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from metasearch.config.languages import parse_tag
+from metasearch.data.languages import detect_all
 from metasearch.data.readers import joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
-from metasearch.search.documents.languages import detect_all
 
 log = logging.getLogger(__name__)
 

@@ -24,12 +24,12 @@ from typing import Any
 from metasearch.config.languages import UNKNOWN
 from metasearch.data import mteb_tasks
 from metasearch.data.label_rows import Label, read_labels
+from metasearch.data.languages import detect_all
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.overlap import key
 from metasearch.data.readers import beir, joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError
-from metasearch.search.documents.languages import detect_all
 
 log = logging.getLogger(__name__)
 

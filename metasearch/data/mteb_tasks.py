@@ -18,9 +18,9 @@ from metasearch.config.run import DEFAULT_ENCODER
 from metasearch.config.task import Folds, Source, Task
 from metasearch.data.formats.text_files import strip_text, text_or_nothing
 from metasearch.data.judged import JudgedText, Judgement, judged_data
+from metasearch.data.languages import detector
 from metasearch.data.records import Data, RetrievalData, ScoredPair, SimilarityData, Translation, TranslationData
 from metasearch.errors import ConfigError, DataError, HubError, first_line, nearest
-from metasearch.search.documents.languages import detector
 
 PREFIX = "mteb:"
 _ENGLISH = "en"

@@ -23,8 +23,7 @@ from torch import Tensor, nn
 from metasearch.config.precision import EncodingPrecision
 from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
-from metasearch.encoders.adapter import PlanAdapter, QueryAdapter
-from metasearch.encoders.adapter_file import read_adapter, save_parameters
+from metasearch.encoders.adapter import MatrixAdapter, PlanAdapter
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import EncoderError
@@ -33,12 +32,14 @@ QUERY, DOCUMENT = "query", "document"
 """Routes of the saved model."""
 ADAPTED, KEPT = "adapted", "kept"
 """Vectors that go through the adapter, and vectors that stay; the features of an adapted encoder."""
+_FORM_FILE = "adapter.safetensors"
+"""In models of earlier versions, the parameters of a low-rank adapter or a rotation."""
 
 
 class AdaptedEmbedder(nn.Module):
     """The adapter as the trainable network of an encoder: vectors of the frozen encoder in, unit vectors out."""
 
-    def __init__(self, adapter: QueryAdapter) -> None:
+    def __init__(self, adapter: MatrixAdapter | PlanAdapter) -> None:
         super().__init__()
         self.adapter = adapter
 
@@ -68,7 +69,11 @@ class AdaptedEncoder(Encoder):
     """
 
     def __init__(
-        self, base: Encoder, adapter: QueryAdapter, pairs: bool = False, vectors: TextEncoder | None = None
+        self,
+        base: Encoder,
+        adapter: MatrixAdapter | PlanAdapter,
+        pairs: bool = False,
+        vectors: TextEncoder | None = None,
     ) -> None:
         # It reads texts as its base does, with the same model, prompts and lengths, and checks of them are done.
         vars(self).update((name, value) for name, value in vars(base).items() if name != "on_progress")
@@ -83,9 +88,9 @@ class AdaptedEncoder(Encoder):
         self.roles: frozenset[Role] = frozenset({"question", "text"} if pairs else {"question"})
 
     @property
-    def adapter(self) -> QueryAdapter:
+    def adapter(self) -> MatrixAdapter | PlanAdapter:
         """The adapter, with its present weights."""
-        return cast(QueryAdapter, self.embedder.adapter)
+        return cast(MatrixAdapter | PlanAdapter, self.embedder.adapter)
 
     @property
     def neutral(self) -> bool:
@@ -130,11 +135,6 @@ class AdaptedEncoder(Encoder):
         model.append(Router(routes, default_route=QUERY if "text" in self.roles else DOCUMENT).eval())
         return model
 
-    def write(self, folder: Path) -> None:
-        """Write the model, and the parameters of an adapter that is no matrix."""
-        super().write(folder)
-        save_parameters(self.adapter, Path(folder))
-
     def choose_precision(self, asked: EncodingPrecision, tried: bool = False) -> "AdaptedEncoder":
         """Let the frozen encoder compute in another precision; returns itself."""
         self.base.choose_precision(asked, tried)
@@ -147,9 +147,13 @@ class AdaptedEncoder(Encoder):
         super().to(device)
         return self
 
+    def frozen(self, texts: Iterable[str], role: Role) -> Tensor:
+        """Return the frozen encoder's vectors of texts, `(n, D)`."""
+        return torch.from_numpy(self.vectors.encode(list(texts), role)).to(self._like)
+
     def features(self, texts: Iterable[str], role: Role) -> dict[str, Tensor]:
         """Return the frozen encoder's vectors of texts, for the adapter or past it."""
-        vectors = torch.from_numpy(self.vectors.encode(list(texts), role)).to(self._like)
+        vectors = self.frozen(texts, role)
         adapts, none = role in self.roles, vectors[:0]
         return {ADAPTED: vectors if adapts else none, KEPT: none if adapts else vectors}
 
@@ -163,11 +167,14 @@ class AdaptedEncoder(Encoder):
             if self.vectors is self.base
             else self.vectors.encode(list_texts(texts), role)
         )
-        if role not in self.roles and not isinstance(self.adapter, PlanAdapter):
+        if role in self.roles:
+            through: Callable[[Tensor], Tensor] = self.adapter
+        elif isinstance(self.adapter, PlanAdapter):
+            through = self.adapter.documents
+        else:
             return vectors
         with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
-            through = self.adapter if role in self.roles else self.adapter.documents
-            adapted: Tensor = through(torch.from_numpy(vectors).to(self._like))
+            adapted = through(torch.from_numpy(vectors).to(self._like))
         return adapted.float().cpu().numpy()
 
 
@@ -176,7 +183,7 @@ def encoder_of(
 ) -> Encoder:
     """Return an encoder of a model, with its adapter if the model was saved with one; errors as `Encoder`.
 
-    The adapter has the form of a file in the `folder` of the model, otherwise it is a matrix.
+    `folder` is the folder of the model, if there is one.
     """
     router = model[-1]
     if not isinstance(router, Router):
@@ -190,7 +197,12 @@ def encoder_of(
     base._modules = dict(list(model._modules.items())[:-1])
     if plan:
         return AdaptedEncoder(Encoder(base, name, max_length), _plan_adapter(routes))
-    adapter = read_adapter(routes[QUERY][0].linear.weight.detach(), folder)
+    if folder and (file := folder / _FORM_FILE).is_file():
+        raise EncoderError(
+            f"{file}: adapters in low-rank, rotation and scale form went; delete this file to open the "
+            "same map as a matrix"
+        )
+    adapter = MatrixAdapter.of(routes[QUERY][0].linear.weight.detach())
     return AdaptedEncoder(Encoder(base, name, max_length), adapter, pairs=router.default_route == QUERY)
 
 

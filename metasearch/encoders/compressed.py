@@ -16,13 +16,15 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
-from metasearch.config.extras import DISTRIBUTION, LOADER
+from metasearch.config.extras import DISTRIBUTION
 from metasearch.errors import ConfigError, EncoderError
 
 # A saved folder holds a file of a few lines that imports metasearch, and `config.json` names it as `auto_map`.
 # `SentenceTransformer(folder, trust_remote_code=True)` then loads the model wherever metasearch is installed. After
 # `import metasearch.encoders.open` no option is needed, since transformers prefers the classes that are registered.
 
+_LOADER = "metasearch_model.py"
+"""File in the folder of a compressed encoder that imports metasearch."""
 _CODE = f'''"""Lets transformers load this model with trust_remote_code=True, where {DISTRIBUTION} is installed."""
 
 try:  # transformers would name another package where this import fails
@@ -46,10 +48,10 @@ class LoadableConfig(PreTrainedConfig):  # type: ignore[misc]  # transformers is
         kind = type(self)
         path = Path(save_directory, "config.json")
         settings = json.loads(path.read_text(encoding="utf-8"))
-        settings["auto_map"] = {"AutoConfig": f"{Path(LOADER).stem}.{kind.__name__}"}
+        settings["auto_map"] = {"AutoConfig": f"{Path(_LOADER).stem}.{kind.__name__}"}
         path.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
         code = _CODE.format(module=kind.__module__.rpartition(".")[2], name=kind.__name__)
-        path.with_name(LOADER).write_text(code, encoding="utf-8")
+        path.with_name(_LOADER).write_text(code, encoding="utf-8")
 
     @classmethod
     def register_for_auto_class(cls, auto_class: str = "AutoConfig") -> None:

@@ -1,8 +1,6 @@
 """How fast this CPU multiplies matrices in float32, bfloat16 and int8: measured once, and kept in the user's cache."""
 
 import hashlib
-import json
-import logging
 import os
 import timeit
 from collections.abc import Callable, Mapping
@@ -13,11 +11,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from metasearch.errors import EncoderError, RunFolderError
-from metasearch.io import atomic_write, cache_folder
+from metasearch.io import recall, remember
 from metasearch.runs.versions import processor
-
-log = logging.getLogger(__name__)
 
 ROWS, INPUTS, OUTPUTS = 256, 384, 1536
 """The product that is timed: tokens by the first layer of a feed-forward block of multilingual-e5-small."""
@@ -38,23 +33,13 @@ def cpu_rates(keep: bool = True) -> Rates:
     What an index is made in must not change with what else the machine does, so the first answer is kept for each
     kind of CPU, release of torch and number of threads; `keep=False` writes nothing.
     """
-    try:
-        path = cache_folder() / f"cpu-{_about()}.json"
-    except EncoderError as error:  # there is no cache
-        log.debug("%s", error)
-        return measure()
-    try:
-        known = json.loads(path.read_text(encoding="ascii"))
-        return {name: float(known[name]) for name in _KINDS}
-    except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is damaged
-        found = measure()
+    name = f"cpu-{_about()}.json"
+    if known := recall(name, lambda found: {kind: float(found[kind]) for kind in _KINDS}):
+        return known
+    measured = measure()
     if keep:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            atomic_write(path, json.dumps(found))
-        except (OSError, RunFolderError) as error:
-            log.debug("the rates of this CPU are not kept: %s", error)
-    return found
+        remember(name, measured)
+    return measured
 
 
 def fastest(keep: bool = True) -> str:

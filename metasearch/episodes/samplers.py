@@ -240,8 +240,3 @@ def _sets(
         return TripletSampler(data, recipe.episodes, recipe.loss, embed, nearest)
     assert isinstance(data, SimilarityData), "translation tasks are for evaluation only"
     return PairSampler(data, recipe.episodes)
-
-
-def needs_vectors(recipe: Recipe) -> bool:
-    """Return whether drawing a recipe's episodes needs the encoder."""
-    return (recipe.episodes.queries, recipe.episodes.negatives) != ("random", "random")

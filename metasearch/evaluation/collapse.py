@@ -5,6 +5,7 @@ A student whose embeddings are nearly equal can have a low loss and useless simi
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,42 +45,43 @@ class EmbeddingHealth:
     def __str__(self) -> str:
         return f"mean cosine {self.cosine:.2f}, spread {self.spread:.2f}, effective rank {self.rank:.1f}"
 
+    @classmethod
+    def of(cls, vectors: NDArray[np.floating]) -> Self:
+        """Return statistics on embeddings of different sentences, in float64.
 
-def health(vectors: NDArray[np.floating]) -> EmbeddingHealth:
-    """Return statistics on embeddings of different sentences, in float64.
+        Args:
+            vectors: sentence vectors, `(N, D)`. The rank is at most N − 1: take some hundred sentences, the same ones.
+        """
+        units = _units(vectors)
+        count, total = len(units), units.sum(0)
+        # The mean over all pairs without looking at any: |Σ u|² is the sum of all N² cosines, N of which are 1.
+        cosine = float((total @ total - count) / (count * (count - 1))) if count > 1 else 1.0
+        centred = units - units.mean(0)
+        # By the distances and not by 1 − |mean|², which loses half of the digits where the vectors are nearly the same.
+        spread = float(np.sqrt(np.square(centred).sum(1).mean()))
+        return cls(cosine, spread, _effective_rank(centred))
 
-    Args:
-        vectors: sentence vectors, `(N, D)`. The rank is at most N − 1: take some hundred sentences, always the same.
-    """
-    units = _units(vectors)
-    count, total = len(units), units.sum(0)
-    # The mean over all pairs without looking at any: |Σ u|² is the sum of all N² cosines, N of which are 1.
-    cosine = float((total @ total - count) / (count * (count - 1))) if count > 1 else 1.0
-    centred = units - units.mean(0)
-    # By the distances and not by 1 − |mean|², which loses half of the digits where the vectors are nearly the same.
-    spread = float(np.sqrt(np.square(centred).sum(1).mean()))
-    return EmbeddingHealth(cosine, spread, _effective_rank(centred))
-
-
-def diagnose(now: EmbeddingHealth, before: EmbeddingHealth | None, dimension: int) -> str | None:
-    """Return a warning with the kind of collapse and its likely cause, or None."""
-    few = min(RANK, dimension / 2)
-    # At one point the effective rank is only that of tiny deviations, so the point is named first.
-    if now.cosine > COSINE or (before and now.spread < SPREAD_SHARE * before.spread):
-        symptom = "all vectors are nearly the same"
-        cause = "the learning rate is too high, or the targets are constant (an EMA teacher with too small a tau)"
-    elif now.rank < few or (before and now.rank < RANK_SHARE * before.rank):
-        symptom = "the vectors differ along a few directions only"
-        cause = "unmatched targets: compare dimension and normalisation of teacher and student; look for equal targets"
-    else:
-        return None
-    if before is None:
-        cause = "nothing is trained yet; a trained encoder has the wrong tokenizer, embeddings or pooling"
-    # By the absolute limits, as nothing comes before step 0.
-    elif before.cosine > COSINE or before.rank < few:
-        cause = "it was so at step 0: check tokenizer, embeddings and pooling, and which weights are trained"
-    start = "" if before is None else f"; at step 0 {before}"
-    return f"collapse: {symptom} ({now}{start}). Likely cause: {cause}"
+    def diagnose(self, before: "EmbeddingHealth | None", dimension: int) -> str | None:
+        """Return a warning with the kind of collapse and its likely cause, or None."""
+        few = min(RANK, dimension / 2)
+        # At one point the effective rank is only that of tiny deviations, so the point is named first.
+        if self.cosine > COSINE or (before and self.spread < SPREAD_SHARE * before.spread):
+            symptom = "all vectors are nearly the same"
+            cause = "the learning rate is too high, or the targets are constant (an EMA teacher with too small a tau)"
+        elif self.rank < few or (before and self.rank < RANK_SHARE * before.rank):
+            symptom = "the vectors differ along a few directions only"
+            cause = (
+                "unmatched targets: compare dimension and normalisation of teacher and student; look for equal targets"
+            )
+        else:
+            return None
+        if before is None:
+            cause = "nothing is trained yet; a trained encoder has the wrong tokenizer, embeddings or pooling"
+        # By the absolute limits, as nothing comes before step 0.
+        elif before.cosine > COSINE or before.rank < few:
+            cause = "it was so at step 0: check tokenizer, embeddings and pooling, and which weights are trained"
+        start = "" if before is None else f"; at step 0 {before}"
+        return f"collapse: {symptom} ({self}{start}). Likely cause: {cause}"
 
 
 def _units(vectors: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -24,8 +24,6 @@ from metasearch.evaluation.scores import (
     Judgements,
     Score,
     SearchResult,
-    candidate_languages,
-    page_numbers,
     questions_in_order,
     ranking_pool,
     require_answers,
@@ -67,7 +65,7 @@ def evaluate_retrieval(
     for measure in measures:
         load_function(measure, "retrieval")
     require_answers(data, pools)
-    questions, language_of, pages = questions_in_order(data), candidate_languages(data), page_numbers(data)
+    questions, language_of, pages = questions_in_order(data), _candidate_languages(data), _page_numbers(data)
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")
     vectors = np.concatenate(
         [encoder.encode([q.text for q in own], "question") for _, own in sorted(data.questions_by_language.items())]
@@ -87,7 +85,7 @@ def evaluate_retrieval(
         ranked = expanded(candidates, language_of) if pool == EXPANDED else candidates
         rescore = rerank if pool == RERANKED else None
         results[pool] = search(
-            questions, vectors, ranked, judgements, candidate_languages(data), pool == BALANCED, rescore, depth,
+            questions, vectors, ranked, judgements, _candidate_languages(data), pool == BALANCED, rescore, depth,
             data.identical, pages, sharpness, _numbers([each.work or f"\0{each.id}" for each in data.candidates]),
         )  # fmt: skip
     return score_rankings(data, results, measures, pools)
@@ -284,6 +282,18 @@ def search(
             top[number] = _highest(row, depth)
             best[number] = row[top[number]]
     return SearchResult(judgements, languages, counts, top, best)
+
+
+def _candidate_languages(data: RetrievalData) -> Indices:
+    """Return each candidate's language number, `(C,)`; languages are in alphabetical order."""
+    number = {tag: i for i, tag in enumerate(sorted({candidate.language for candidate in data.candidates}))}
+    return np.array([number[candidate.language] for candidate in data.candidates], np.int64)
+
+
+def _page_numbers(data: RetrievalData) -> Indices | None:
+    """Return the number of each candidate's page in `RetrievalData.by_page`, `(C,)`; None where there are no pages."""
+    paged = any(candidate.page for candidate in data.candidates)
+    return _numbers([candidate.page or f"\0{candidate.id}" for candidate in data.candidates]) if paged else None
 
 
 def _numbers(names: Sequence[str]) -> Indices:

@@ -228,21 +228,6 @@ def questions_in_order(data: RetrievalData) -> list[Question]:
     return [question for _, asked in sorted(data.questions_by_language.items()) for question in asked]
 
 
-def candidate_languages(data: RetrievalData) -> Indices:
-    """Return each candidate's language number, `(C,)`; languages are in alphabetical order."""
-    number = {tag: i for i, tag in enumerate(sorted({candidate.language for candidate in data.candidates}))}
-    return np.array([number[candidate.language] for candidate in data.candidates], np.int64)
-
-
-def page_numbers(data: RetrievalData) -> Indices | None:
-    """Return the number of each candidate's page in `RetrievalData.by_page`, `(C,)`; None where there are no pages."""
-    if not any(candidate.page for candidate in data.candidates):
-        return None
-    number: dict[str, int] = {}
-    names = (candidate.page or f"\0{candidate.id}" for candidate in data.candidates)
-    return np.array([number.setdefault(name, len(number)) for name in names], np.int64)
-
-
 def score_rankings(
     data: RetrievalData, results: Mapping[Pool, SearchResult], measures: Sequence[Measure], pools: Sequence[Pool]
 ) -> Evaluation:

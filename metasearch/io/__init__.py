@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -189,6 +190,8 @@ VARIABLE = "METASEARCH_CACHE"
 
 _HASHES = "sha256.json"
 
+_Value = TypeVar("_Value")
+
 log = logging.getLogger(__name__)
 
 
@@ -288,19 +291,38 @@ def digests(folder: Path) -> dict[str, str]:
     now, paths = time.time_ns(), _files(folder)
     names = [path.relative_to(folder).as_posix() for path in paths]
     times = dict(zip(names, map(_times, paths), strict=True))
-    try:
-        place = cache_folder() / _DIGESTS / f"{sha256_of_bytes(os.fsencode(folder.resolve()))[:32]}.json"
-    except EncoderError:  # there is no place to remember them
-        return _digested(names, paths)
-    with suppress(OSError, ValueError, LookupError, TypeError):  # nothing is remembered, or the file is damaged
-        remembered = json.loads(place.read_bytes())
-        if os.name != "nt" and remembered["times"] == times:
-            return {str(name): str(found) for name, found in remembered["digests"].items()}
+    name = f"{_DIGESTS}/{sha256_of_bytes(os.fsencode(folder.resolve()))[:32]}.json"
+
+    def read(remembered: Any) -> dict[str, str] | None:
+        same = os.name != "nt" and remembered["times"] == times
+        return {str(name): str(found) for name, found in remembered["digests"].items()} if same else None
+
+    if (known := recall(name, read)) is not None:
+        return known
     found = _digested(names, paths)
     if all(max(each[-2:]) < now - _SETTLED for each in times.values()):
-        with suppress(RunFolderError):  # a cache that cannot be written
-            atomic_write(place, json.dumps({"times": times, "digests": found}))
+        remember(name, {"times": times, "digests": found})
     return found
+
+
+def recall(name: str, read: Callable[[Any], _Value | None]) -> _Value | None:
+    """Return a value that `read` makes of a JSON file in the user's cache; None if the file is missing or damaged."""
+    with suppress(EncoderError, OSError, ValueError, LookupError, TypeError, AttributeError):
+        return read(json.loads((cache_folder() / name).read_bytes()))
+    return None
+
+
+def remember(name: str, value: object) -> None:
+    """Write a value as JSON to the user's cache; a cache that cannot be written remembers nothing."""
+    try:
+        atomic_write(cache_folder() / name, json.dumps(value))
+    except (EncoderError, RunFolderError) as error:
+        log.debug("%s is not remembered: %s", name, error)
+
+
+def cache_key(about: object) -> str:
+    """Return the name of a folder in a cache: a 16-digit hash of everything that its content depends on."""
+    return sha256_of_bytes(json.dumps(about, sort_keys=True).encode())[:16]
 
 
 def _times(path: Path) -> list[int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from huggingface_hub import ModelCard
 
-from metasearch.errors import ConfigError, DataError, MetasearchError, first_line
+from metasearch.errors import ConfigError, DataError, MetasearchError, RunFolderError, first_line
 from metasearch.io import read_bytes
 from metasearch.runs.folder import CONFIG
 
@@ -13,11 +13,6 @@ CARD = "README.md"
 UNKNOWN = "unknown"
 """Licence of a model until its owner states one; model hubs know the word."""
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9.+-]{1,63}")
-
-
-def find_model(folder: Path) -> Path:
-    """Return the model folder that a path names: itself, or a run's model."""
-    return folder / "model" if (folder / CONFIG).is_file() else folder
 
 
 def load_card(path: Path) -> ModelCard:
@@ -31,7 +26,25 @@ def load_card(path: Path) -> ModelCard:
         raise DataError(f"{path}: no model card: its header cannot be read: {first_line(error)}") from None
 
 
-def missing_card(folder: Path) -> str:
+def licensed_card(folder: Path, licence: str | None) -> tuple[Path, ModelCard]:
+    """Return the file and the card of a model or of a run's model, with another licence if one is given.
+
+    Raises:
+        RunFolderError: there is no card.
+        ConfigError: the licence is no identifier.
+    """
+    model = folder / "model" if (folder / CONFIG).is_file() else folder
+    path = model / CARD
+    if not path.is_file():
+        raise RunFolderError(_missing_card(model) if model.is_dir() else f"{model} does not exist")
+    card = load_card(path)
+    if licence is not None:
+        _require_identifier(licence)
+        card.data["license"] = licence
+    return path, card
+
+
+def _missing_card(folder: Path) -> str:
     """Return the error text for a model without a card."""
     how = "write the file: the lines '---', 'license: ID' and '---', and below them a description of the model"
     return f"{folder} has no {CARD}, its model card; {how}"
@@ -53,7 +66,7 @@ def read_licence(path: Path) -> str:
     return ", ".join(each for each in named if isinstance(each, str) and each) or UNKNOWN
 
 
-def require_identifier(licence: str) -> None:
+def _require_identifier(licence: str) -> None:
     """Raise `ConfigError` for text that cannot be a licence identifier of model hubs."""
     if not _IDENTIFIER.fullmatch(licence):
         near = re.sub(r"[\s_]+", "-", licence.strip().lower())

@@ -10,7 +10,7 @@ from metasearch.config.arrangement import Pattern
 from metasearch.config.recipe import Recipe
 from metasearch.config.run import Checkpointing
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import RetrievalData, ScoredPair, SimilarityData
+from metasearch.data.records import RetrievalData, ScoredPair
 from metasearch.episodes.episode import TRIPLET_ROLES
 from metasearch.errors import ConfigError, require_known
 from metasearch.pipelines.neutral import train_texts
@@ -72,21 +72,9 @@ def _check_train(recipe: Recipe, benchmark: Benchmark) -> None:
         log.warning("translate=false has no effect: task '%s' declares no translations", benchmark.task.name)
     if recipe.neutralise:
         train_texts(benchmark, recipe.neutralise)
-    if recipe.adapter:
-        _check_adapter(recipe, benchmark)
-
-
-def _check_adapter(recipe: Recipe, benchmark: Benchmark) -> None:
-    """Raise `ConfigError` if an adapter cannot be learned, or cannot be the last module."""
-    assert recipe.adapter is not None
-    if recipe.neutralise and recipe.neutralise.when == "after":
+    if recipe.adapter and recipe.neutralise and recipe.neutralise.when == "after":
         raise ConfigError(
             "neutralise=after and adapter: an adapter is the last module; use neutralise=before, which it learns behind"
-        )
-    if recipe.adapter.form == "rotation" and isinstance(benchmark.data, SimilarityData):
-        raise ConfigError(
-            f"adapter.form=rotation: task '{benchmark.task.name}' has pairs, whose cosine no rotation of both changes; "
-            "use matrix or low-rank"
         )
 
 

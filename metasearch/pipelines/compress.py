@@ -5,7 +5,7 @@ from typing import Any
 
 from transformers import AutoConfig
 
-from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
+from metasearch.compress.sizes import Sizes
 from metasearch.compress.student import make_static, make_student
 from metasearch.compress.thinning import thin, thinned
 from metasearch.compress.trimming import trim
@@ -34,8 +34,8 @@ def compress(encoder: Encoder, plan: CompressSettings, folder: Path | None) -> t
         if plan.shrinks:
             sizes = {"bottleneck": plan.bottleneck, "recurrent": plan.recurrent, "repeats": plan.repeats}
             CompressedConfig(backbone=config, **sizes)
-    before, student = encoder_sizes(encoder), _make_student(encoder, plan)
-    after = encoder_sizes(student)
+    before, student = Sizes.of(encoder), _make_student(encoder, plan)
+    after = Sizes.of(student)
     if folder is not None:
         with whole(folder) as partial:
             student.write(partial)
@@ -82,15 +82,17 @@ def _card(student: Encoder, base: str, plan: CompressSettings, before: Sizes, af
     )
 
 
-def forecast(config: Any, plan: CompressSettings) -> tuple[Sizes, Sizes]:
-    """Return the sizes before and after from a configuration alone."""
+def forecast(name: str, plan: CompressSettings) -> tuple[Sizes, Sizes] | None:
+    """Return the sizes before and after from a configuration without weights; None for all else."""
+    if (config := _bare_config(name)) is None:
+        return None
     if plan.trim or plan.static is not None:
         flag = "--trim-vocab" if plan.trim else "--static"
         raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is only a configuration")
     slim = _thinned(config, plan)
     if plan.shrinks:
-        return config_sizes(config), planned_sizes(slim, plan.bottleneck, plan.recurrent, plan.repeats)
-    return config_sizes(config), config_sizes(slim)
+        return Sizes.of_config(config), Sizes.planned(slim, plan.bottleneck, plan.recurrent, plan.repeats)
+    return Sizes.of_config(config), Sizes.of_config(slim)
 
 
 def _thinned(config: Any, plan: CompressSettings) -> Any:
@@ -98,7 +100,7 @@ def _thinned(config: Any, plan: CompressSettings) -> Any:
     return config if plan.layers is None else thinned(config, plan.layers)
 
 
-def bare_config(name: str) -> Any | None:
+def _bare_config(name: str) -> Any | None:
     """Return the configuration in a `config.json`, or in a folder that has one and no weights; None for all else."""
     path = Path(name)
     if path.is_dir():

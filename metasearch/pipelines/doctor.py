@@ -7,53 +7,31 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from metasearch.compress.onnx_encoder import FILE as EXPORT
 from metasearch.compress.onnx_encoder import TOKENIZER, OnnxEncoder
-from metasearch.data.parallel.saved import SavedTable, is_prepared
+from metasearch.data.parallel.saved import SavedTable
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, EncoderError, MetasearchError, RunFolderError, first_line, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE, find_study, read_cells
-from metasearch.pipelines.environment import Finding, Section, bad, examine
-from metasearch.pipelines.resume import KINDS, describe_missing, kind_of
+from metasearch.pipelines.folders import CONFIGURED, OTHERS
+from metasearch.pipelines.resume import describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
+from metasearch.runs.findings import Finding, Section, bad, examine
 from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums, require_unchanged
-from metasearch.search.index.database import exists, read_state
-from metasearch.search.index.local import LocalStore
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
-
-_TITLES = {
-    "train": "a training", "distill": "a distillation", "score": "scores of an encoder", "study": "a study",
-    "tune": "a tuning",
-}  # fmt: skip
 
 
 def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
     """Return what a folder is, and whether it is sound: a run, study, index, encoder, tokenizer or prepared corpus."""
-
-    def has(*names: str) -> bool:
-        return any((folder / name).is_file() for name in names)
-
-    def one(title: str, finding: Finding) -> Section:
-        return Section(f"{folder}: {title}", [finding])
-
-    if has(CONFIG, STUDY_FILE):
+    if (folder / CONFIG).is_file() or (folder / STUDY_FILE).is_file():
         try:
-            kind = kind_of(folder)
-            findings = [*(_study if kind == "study" else _run)(folder, trust_remote_code)]
+            kind = CONFIGURED[kind_of(folder)]
+            return Section(f"{folder}: {kind.title}", kind.findings(folder, trust_remote_code))
         except MetasearchError as error:
-            return one("unreadable configuration", bad(STUDY_FILE if has(STUDY_FILE) else CONFIG, error))
-        return Section(f"{folder}: {_TITLES[kind]}", findings)
-    if is_prepared(folder):
-        return one("a prepared corpus", examine("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound"))
-    if exists(folder):
-        return Section(f"{folder}: an index", [*_index(folder)])
-    if has(EXPORT):
-        return one("an export to ONNX", examine("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions"))
-    if has("modules.json", "config.json", "adapter_config.json"):
-        return one("an encoder", examine("weights", partial(_model, folder, trust_remote_code)))
-    if has(TOKENIZER):
-        return one("a tokenizer", examine(TOKENIZER, partial(_tokenizer, folder / TOKENIZER)))
-    return one("unknown", bad("folder", _unknown(folder)))
+            about = STUDY_FILE if (folder / STUDY_FILE).is_file() else CONFIG
+            return Section(f"{folder}: unreadable configuration", [bad(about, error)])
+    if found := next((kind for kind in OTHERS if kind.holds(folder)), None):
+        return Section(f"{folder}: {found.title}", found.findings(folder, trust_remote_code))
+    return Section(f"{folder}: unknown", [bad("folder", _unknown(folder))])
 
 
 def _settings(about: str, read: Callable[[], object], finished: bool) -> Finding:
@@ -66,9 +44,10 @@ def _settings(about: str, read: Callable[[], object], finished: bool) -> Finding
     return Finding(about, "readable")
 
 
-def _run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+def check_run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+    """Yield the findings of a run."""
     kind, files = kind_of(folder), RunFolder(folder)
-    yield _settings(CONFIG, partial(files.stored, KINDS[kind].settings), files.finished)
+    yield _settings(CONFIG, partial(files.stored, CONFIGURED[kind].work.settings), files.finished)
     # A distillation has a folder for each stage.
     for place in (folder, *sorted(path.parent for path in folder.glob("[0-9]*-*/log.jsonl"))):
         for path, found in CheckpointStore(place).found():
@@ -97,7 +76,8 @@ def _files(files: RunFolder) -> str:
     return f"{len(files.results())} scores"
 
 
-def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+def check_study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+    """Yield the findings of a study, and the problems of its runs."""
     study = StudyFolder(folder)
     try:
         cells = read_cells(folder)
@@ -117,6 +97,26 @@ def _study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
         yield Finding("report.md", f"finished, {len(cells)} runs")
 
 
+def check_corpus(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+    """Yield whether a prepared corpus is sound."""
+    yield examine("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound")
+
+
+def check_export(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+    """Yield whether an export to ONNX loads."""
+    yield examine("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions")
+
+
+def check_encoder(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+    """Yield whether an encoder loads."""
+    yield examine("weights", partial(_model, folder, trust_remote_code))
+
+
+def check_tokenizer(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+    """Yield whether a tokenizer loads."""
+    yield examine(TOKENIZER, partial(_tokenizer, folder / TOKENIZER))
+
+
 def _model(folder: Path, trust_remote_code: bool) -> str:
     encoder = open_checkpoint(str(folder), trust_remote_code=trust_remote_code)
     return f"loads: {encoder.parameter_count:,} parameters, {encoder.dimension()} dimensions"
@@ -127,30 +127,6 @@ def _tokenizer(path: Path) -> str:
         return f"loads: {Tokenizer.from_file(str(path)).get_vocab_size():,} tokens"
     except Exception as error:  # the library has no error of its own
         raise EncoderError(f"{path} cannot be loaded: {first_line(error)}") from None
-
-
-def _index(folder: Path) -> Iterator[Finding]:
-    try:
-        if read_state(folder).get("files") is None:
-            yield Finding("files", "not finished; run metasearch index with its documents again to continue", "note")
-            return
-        store = LocalStore.open(folder)
-        store.verify()
-    except MetasearchError as error:
-        yield bad("files", error)
-        return
-    found = f"{store.places:,} passages of {len(store.files):,} documents, all sound; encoder '{store.kind.encoder}'"
-    yield Finding("files", found)
-    plan = store.plan
-    ranked = " ".join(plan.ranking.options) or "as by default"
-    translated = f"; translations of {plan.translated} pages" if plan.translations is not None else ""
-    learned = f"; centre of queries from {plan.learned.count:,} queries" if plan.learned else ""
-    adapted = f"{translated}{learned}" + (f"; adapter '{plan.adapter.name}'" if plan.adapter else "")
-    places = f"paths below {store.root}" if store.root else "paths as they were named"
-    site = f", addresses below {store.site}" if store.site else ""
-    yield Finding("search", f"{ranked}{adapted}; {places}{site}")
-    for tag, reason in store.unknown.items():
-        yield Finding(f"language {tag}", f"encoder '{store.kind.encoder}' hardly knows it: {reason}", "note")
 
 
 def _unknown(folder: Path) -> RunFolderError:

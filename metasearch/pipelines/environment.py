@@ -2,48 +2,16 @@
 
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 from metasearch.data.locate import VARIABLE as DATA
-from metasearch.errors import DataError, EncoderError, MetasearchError, first_line
+from metasearch.errors import DataError, EncoderError, first_line
 from metasearch.io import VARIABLE as CACHE
 from metasearch.io import cache_folder
+from metasearch.runs.findings import Finding, Section, examine
 from metasearch.runs.versions import LIBRARIES, cores, installed, memory, processor
 from metasearch.version import __version__
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line: the checked thing, its value or problem, and the exit code of a problem."""
-
-    about: str
-    found: str
-    state: Literal["ok", "note", "bad"] = "ok"
-    code: int = 0
-
-
-@dataclass(frozen=True)
-class Section:
-    """Findings about one thing, such as a folder."""
-
-    title: str
-    findings: Sequence[Finding]
-
-
-def examine(about: str, read: Callable[[], str]) -> Finding:
-    """Return a check's result, or the problem that it raises, in one line."""
-    try:
-        return Finding(about, read())
-    except MetasearchError as error:
-        return bad(about, error)
-
-
-def bad(about: str, error: MetasearchError) -> Finding:
-    """Return the problem that an error reports, in one line."""
-    return Finding(about, " ".join(str(error).split()), "bad", error.exit_code)
 
 
 def environment() -> Iterator[Section]:

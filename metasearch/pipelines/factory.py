@@ -13,7 +13,7 @@ from metasearch.compress.trimming import trim
 from metasearch.config.languages import spelling_of
 from metasearch.config.precision import Precision
 from metasearch.config.recipe import Loss, Recipe
-from metasearch.config.run import WHOLE_TASK, Checkpointing, Device, EncoderConfig
+from metasearch.config.run import Checkpointing, Device, EncoderConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import texts_of
@@ -21,7 +21,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.protocols import TextEncoder, report_progress
-from metasearch.episodes.samplers import needs_vectors, samplers
+from metasearch.episodes.samplers import samplers
 from metasearch.errors import require_known
 from metasearch.pipelines.compatibility import check_fit, learner_class, learner_options
 from metasearch.pipelines.dev_evaluator import DevEvaluator
@@ -42,7 +42,7 @@ def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Devic
     parts = [benchmark.data] if benchmark.task.evaluation_only else [benchmark.data, benchmark.split.train]
     known = {language for part in parts for language in part.languages}
     asked = config.trim
-    languages = frozenset(known if asked == (WHOLE_TASK,) else (spelling_of(tag, known) for tag in asked))
+    languages = frozenset(known if asked == ("task",) else (spelling_of(tag, known) for tag in asked))
     for language in sorted(languages):
         require_known("language to trim to", language, sorted(known))
     encoder = load_encoder(
@@ -147,7 +147,7 @@ def fit(
     encoder, budget = require_projection(learner.encoder, recipe), recipe.budget
     valid, scored = hold_out(benchmark.split.dev, budget.dev_holdout)
     with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
-        encode = (vectors or encoder).encode if needs_vectors(recipe) else None
+        encode = (vectors or encoder).encode if recipe.episodes.needs_vectors else None
         sources = samplers(benchmark, recipe, seed, valid, encode)
     if precision == "bfloat16":
         log.info("bfloat16: dev scores during training use it, too; scores before and after use float32")

@@ -1,6 +1,5 @@
 """Adapters of frozen encoders in a training: each text of its data is encoded once, and an adapter is put behind."""
 
-import json
 import logging
 from collections.abc import Sequence
 from functools import partial
@@ -8,15 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from metasearch.config.recipe import RecipeAdapter
 from metasearch.config.roles import Role
 from metasearch.data.records import Data, SimilarityData, grouped, texts_of
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import LowRankAdapter, build_adapter
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import CachedEncoder, report_progress
 from metasearch.errors import ConfigError
-from metasearch.io import cached, sha256_of_bytes
+from metasearch.io import cache_key, cached
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.versions import versions
 
@@ -25,29 +23,25 @@ log = logging.getLogger(__name__)
 
 def with_adapter(
     encoder: Encoder,
-    settings: RecipeAdapter | None,
+    wanted: bool,
     parts: Sequence[Data],
     place: Path | None = None,
     callback: Callback = SILENT,
 ) -> Encoder:
-    """Return an encoder with the adapter of a recipe, and its vectors of some data, or the encoder itself.
+    """Return an encoder with an adapter to train, and its vectors of some data; the encoder itself if not `wanted`.
 
     An encoder that has an adapter keeps it. `place` is a cache of vectors that runs share.
 
     Raises:
-        ConfigError: the encoder has an adapter, and the recipe wants another form or rank.
+        ConfigError: the encoder has the maps of an index in place of an adapter.
     """
     if isinstance(encoder, AdaptedEncoder):
         base, adapter = encoder.base, encoder.adapter
-        if settings and settings.form != adapter.form:
-            raise ConfigError(f"adapter.form={settings.form}: encoder '{encoder.name}' has an adapter: {adapter.form}")
-        if settings and isinstance(adapter, LowRankAdapter) and settings.rank != len(adapter.down):
-            raise ConfigError(
-                f"adapter.rank={settings.rank}: encoder '{encoder.name}' has an adapter of rank {len(adapter.down)}"
-            )
+        if not isinstance(adapter, MatrixAdapter):
+            raise ConfigError(f"encoder '{encoder.name}' has the maps of an index; train the encoder of that index")
         log.info("training the adapter of %s; its other weights stay", encoder.name)
-    elif settings:
-        base, adapter = encoder, build_adapter(settings.form, encoder.dimension(), settings.rank)
+    elif wanted:
+        base, adapter = encoder, MatrixAdapter(encoder.dimension())
     else:
         return encoder
     pairs = isinstance(parts[0], SimilarityData)
@@ -74,8 +68,7 @@ def _vectors(encoder: Encoder, texts: list[str], role: Role, place: Path | None)
         return encoder.encode(texts, role)
     # On a GPU, or with another release of torch, the last bits differ.
     about = [encoder.fingerprint, role, encoder.limit(role), texts, encoder.device.type, versions()]
-    key = sha256_of_bytes(json.dumps(about).encode())[:16]
     file = "vectors.npy"
-    folder = cached(key, lambda new: np.save(new / file, encoder.encode(texts, role)), place)
+    folder = cached(cache_key(about), lambda new: np.save(new / file, encoder.encode(texts, role)), place)
     found: np.typing.NDArray[np.float32] = np.load(folder / file)
     return found

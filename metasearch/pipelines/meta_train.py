@@ -91,7 +91,7 @@ def meta_train(
     benchmark = _benchmark(data, arrangements, fold)
     encoder = model if isinstance(model, Encoder) else encoder_of(model)
     check_sizes(benchmark, chosen, seed)
-    encoder = with_adapter(encoder, chosen.adapter, (benchmark.data, benchmark.split.train))
+    encoder = with_adapter(encoder, chosen.adapter is not None, (benchmark.data, benchmark.split.train))
     trained = make_learner(chosen, encoder, own)
     with nullcontext(callback) if callback else ProgressBar(f"meta_train, recipe {chosen.recipe}") as progress:
         fit(trained, benchmark, chosen, seed=seed, max_steps=max_steps, callback=progress)

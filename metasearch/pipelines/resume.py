@@ -5,16 +5,11 @@ from typing import Any, Literal, cast
 
 from metasearch.errors import ConfigError, RunFolderError, nearest, require_known, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE
-from metasearch.pipelines.distill.job import DistillRun
+from metasearch.pipelines.folders import CONFIGURED
 from metasearch.pipelines.run import Run, holds_something
-from metasearch.pipelines.score import ScoreRun
-from metasearch.pipelines.train import TrainRun
 from metasearch.runs.folder import CONFIG, read_config
-from metasearch.search.tune.job import TuneRun
 
 RunKind = Literal["study", "train", "distill", "score", "tune"]
-KINDS: dict[str, type[Run[Any]]] = {"train": TrainRun, "distill": DistillRun, "score": ScoreRun, "tune": TuneRun}
-"""Kind in `config.yaml` → class of the run."""
 
 
 def kind_of(folder: Path) -> RunKind:
@@ -24,7 +19,9 @@ def kind_of(folder: Path) -> RunKind:
     if (folder / STUDY_FILE).is_file():
         return "study"
     config = read_config(folder)
-    require_known(f"{folder / CONFIG}: config.kind:", str(config.get("kind")), KINDS)
+    require_known(
+        f"{folder / CONFIG}: config.kind:", str(config.get("kind")), [kind for kind in CONFIGURED if kind != "study"]
+    )
     return cast(RunKind, config["kind"])
 
 
@@ -33,7 +30,8 @@ def open_run(folder: Path) -> Run[Any]:
     kind = kind_of(folder)
     if kind == "study":
         raise ConfigError(f"{folder} is a study, not a run. Continue with: {to_resume(folder)}")
-    return KINDS[kind].open(folder)
+    run: type[Run[Any]] = CONFIGURED[kind].work
+    return run.open(folder)
 
 
 def describe_missing(folder: Path) -> str:

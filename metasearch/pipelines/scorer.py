@@ -18,7 +18,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import unanswered
-from metasearch.io import cached, sha256_of_bytes
+from metasearch.io import cache_key, cached
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
@@ -161,8 +161,7 @@ def _cached_scores(
         questions.save(folder / "queries.npz", about)
         (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
 
-    key = sha256_of_bytes(json.dumps(about, sort_keys=True).encode())[:16]
-    folder = cached(key, make, cache)
+    folder = cached(cache_key(about), make, cache)
     rows = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
     return Scored(rows, load(folder / "queries.npz")[0])
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from metasearch.config.recipe import ZERO_SHOT, Recipe
@@ -26,7 +25,7 @@ from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.frozen import with_adapter
 from metasearch.pipelines.neutral import log_projection, neutralise, train_projection
-from metasearch.pipelines.run import ENCODER, Run, RunResult, require_disk_space
+from metasearch.pipelines.run import ENCODER, Run, require_disk_space
 from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.callbacks import SILENT, Callback, CallbackGroup, OpenCallback, RunLog
@@ -35,7 +34,7 @@ from metasearch.runs.markdown import by_language, fact_table
 from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.torchrun_env import rank, require_divides
 from metasearch.runs.versions import describe
-from metasearch.training.checkpoint import CheckpointStore, save_learned
+from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.hardware import used
 from metasearch.training.trainer import Outcome
 
@@ -98,7 +97,6 @@ class TrainRun(Run[RunConfig]):
         )
         # The model of a run that was stopped can be used, too.
         files.save_model(encoder.save, encoder.size)
-        save_learned(self.learner, files.path)
         if outcome.reason == "interrupted":
             unfitted = recipe.neutralise and recipe.neutralise.when == "after"
             what = "model (before its projection is fitted)" if unfitted else "model"
@@ -129,7 +127,7 @@ class TrainRun(Run[RunConfig]):
         place = study / "vectors" if study else None
         # Train has what was translated.
         parts = (self.benchmark.data, self.benchmark.split.train)
-        self.encoder = with_adapter(self.encoder, self.config.recipe.adapter, parts, place, callback)
+        self.encoder = with_adapter(self.encoder, self.config.recipe.adapter is not None, parts, place, callback)
 
     def _fit(self, **first: Any) -> Outcome:
         """Train to the end; store, callback and dev scores belong to the `first` process."""
@@ -222,15 +220,6 @@ def report(rows: Sequence[Row], recipe: Recipe, benchmark: Benchmark, facts: Map
     parts = [f"# {recipe.learner} on {benchmark.task.name}", "\n".join(verdicts)]
     parts += [by_language(rows, "test"), by_language(rows, "dev"), fact_table("run", facts)]
     return "\n\n".join(parts) + "\n"
-
-
-def side_by_side(folder: Path, results: Sequence[RunResult]) -> RunResult:
-    """Write one report of several runs below a folder; return it with all scores, zero-shot once."""
-    rows = [row for i, result in enumerate(results) for row in result.rows if i == 0 or row["learner"] != ZERO_SHOT]
-    parts = ["# Learners side by side", by_language(rows, "test"), by_language(rows, "dev")]
-    combined = "\n\n".join(parts) + "\n"
-    atomic_write(folder / "report.md", combined)
-    return RunResult(folder, rows, combined)
 
 
 def monitored(rows: Sequence[Row], monitor: str) -> dict[tuple[str, str], float]:

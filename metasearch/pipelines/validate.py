@@ -13,7 +13,6 @@ from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark, build, on_folds
 from metasearch.data.folds import Split
 from metasearch.data.records import RetrievalData, SimilarityData, grouped
-from metasearch.data.translate.train import described
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.open import check_name
 from metasearch.episodes.samplers import check_sizes, samplers
@@ -41,7 +40,7 @@ def validate(library: Library, ref: DataConfig) -> Iterator[str]:
     folds = range(declared.folds.k if declared.folds.method == "kfold" else 1)
     splits = [each.split for each in on_folds(benchmark, folds)]
     if benchmark.translations:
-        yield f"translated: {described(benchmark.translations.block)}, in train of each fold"
+        yield f"translated: {benchmark.translations.described}, in train of each fold"
     if lacking := benchmark.only_translated:
         yield f"dev: no rows in {', '.join(lacking)}, so it is for budget.meta_valid=0"
     sizes = ", ".join(str(len(each.test.groups)) for each in splits)

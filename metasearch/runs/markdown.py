@@ -62,19 +62,20 @@ def by_direction(rows: Sequence[Row], split: str) -> str:
     return "\n\n".join(parts)
 
 
-def by_shots(rows: Sequence[Row]) -> str:
-    """Return number of shots × languages of `metasearch evaluate --shots`, a table per measure, values times 100."""
-    parts = []
-    for measure in _distinct(row["measure"] for row in rows):
-        of = {(row["shots"], row["language"]): row for row in rows if row["measure"] == measure}
-        languages, lines = _distinct(language for _, language in of), []
-        for shots in dict.fromkeys(shots for shots, _ in of):
-            mean = of[shots, MEAN]
-            ends = [shown(measure, mean[name]) for name in ("low", "high", "gain", "gain_low", "gain_high")]
-            lines.append([str(shots), *(shown(measure, of[shots, language]["value"]) for language in languages), *ends])
-        heads = ["95 % from", "to", "gain", "95 % from", "to"]
-        parts.append(markdown([f"{measure} by shots", *languages, *heads], lines))
-    return "\n\n".join(parts)
+def tables(rows: Sequence[Row], split: str, measures: Sequence[str]) -> str:
+    """Return all tables of an evaluation: by language or direction, the language matrix, and means of pools."""
+    shown = dict.fromkeys(row["pool"] for row in rows)
+    if set(shown) == set(DIRECTIONS):
+        return by_direction(rows, split)
+    # The diagonal of the matrix is the monolingual table.
+    matrix_pools = {"bilingual", "monolingual"} if "bilingual" in shown else set()
+    found = [by_language(rows, split, pool) for pool in shown if pool not in matrix_pools]
+    if matrix_pools:
+        scored = {row["measure"] for row in rows if row["pool"] in matrix_pools}  # measures of languages have none
+        found += [matrix(rows, measure) for measure in measures if measure in scored]
+    if matrix_pools or len(shown) > 1:
+        found.append(pool_means(rows))
+    return "\n\n".join(found)
 
 
 def _grid(head: str, lines: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[str, str], str]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.errors import DataError
-from metasearch.io import atomic_write, read_bytes
+from metasearch.io import read_bytes
 
 Row = dict[str, Any]
 """A score, as in `results.jsonl`."""
@@ -103,8 +103,3 @@ def _require_score(row: Row, where: str) -> None:
 
 
 _NOUNS = {str: "text", (int, float): "number", int: "whole number", dict: "mapping"}
-
-
-def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows as a JSON-lines file, whole or not at all; `RunFolderError` when it cannot be written."""
-    atomic_write(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))

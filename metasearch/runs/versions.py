@@ -124,5 +124,5 @@ def _describe_recipe(recipe: Mapping[str, Any], rows: Sequence[Row]) -> dict[str
     if recipe.get("neutralise"):
         facts["neutralise"] = f"{recipe['neutralise']['when']} training"
     if recipe.get("adapter"):
-        facts["trained"] = f"an adapter of queries ({recipe['adapter']['form']}); the encoder is frozen"
+        facts["trained"] = "an adapter of queries; the encoder is frozen"
     return facts

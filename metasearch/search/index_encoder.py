@@ -71,7 +71,4 @@ def _with_queries_through(encoder: Encoder, plan: SearchPlan) -> Encoder:
         return AdaptedEncoder(encoder, PlanAdapter(*map(torch.tensor, maps)))
     if plan.query_matrix is None:
         return encoder
-    module = MatrixAdapter(len(plan.query_matrix))
-    with torch.no_grad():
-        module.delta.copy_(torch.tensor(plan.query_matrix) - torch.eye(len(plan.query_matrix)))
-    return AdaptedEncoder(encoder, module)
+    return AdaptedEncoder(encoder, MatrixAdapter.of(torch.tensor(plan.query_matrix)))

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save, save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from metasearch.algorithms.base import Learner
 from metasearch.errors import RunFolderError, first_line, quoted
-from metasearch.io import atomic_write, digest, move, read_bytes, share, sync, write_error
+from metasearch.io import digest, move, read_bytes, share, sync, write_error
 from metasearch.runs.folder import CHECKPOINT_FOLDERS
 
 log = logging.getLogger(__name__)
@@ -43,28 +42,6 @@ class Checkpoint:
     best: Tensors
     learner: Tensors
     state: Mapping[str, Any]
-
-
-LEARNED = "learner.safetensors"
-"""File of a run folder with what its learner has learned beside the encoder."""
-
-
-def save_learned(learner: Learner, run: Path) -> None:
-    """Write what a learner has learned beside the encoder's weights, such as inner rates, if there is anything."""
-    if learned := learner.learned:
-        atomic_write(run / LEARNED, save({name: value.detach().contiguous() for name, value in learned.items()}))
-
-
-def load_learned(learner: Learner, run: Path) -> None:
-    """Read back what `save_learned` wrote; `RunFolderError` if it is of another learner or encoder, or damaged."""
-    if not (learned := learner.learned):
-        return
-    try:
-        found = load_file(run / LEARNED)
-        for name, value in learned.items():
-            value.data.copy_(found[name])
-    except Exception as error:  # a missing, damaged or foreign file raises anything
-        raise RunFolderError(f"{run / LEARNED} does not fit the learner of this run: {first_line(error)}") from error
 
 
 class CheckpointStore:

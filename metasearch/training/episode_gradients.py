@@ -23,8 +23,9 @@ from metasearch.algorithms.sets import numbered, prepare, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import LabelledSet
 from metasearch.training.distributed import GradientSum, added
-from metasearch.training.packing import Network, PackedBatch, PackedEncoder, PackedModule
+from metasearch.training.packing.encoder import PackedBatch, PackedEncoder
 from metasearch.training.packing.layout import Group, PackedTexts
+from metasearch.training.packing.network import Network, PackedModule
 
 Pulled = Mapping[str, Tensor | None]
 """A shard's ∂L/∂v, by name; None where L does not depend on them."""

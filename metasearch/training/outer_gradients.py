@@ -30,7 +30,9 @@ from metasearch.episodes.episode import Episode
 from metasearch.errors import OutOfMemory, first_line
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup, TreeSum, added
 from metasearch.training.episode_gradients import Pulled, ShardGradient, by_parameter, of_episodes
-from metasearch.training.packing import PackedEncoder, Parts, pack
+from metasearch.training.packing import pack
+from metasearch.training.packing.encoder import PackedEncoder
+from metasearch.training.packing.parts import Parts
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,6 @@ from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
 from metasearch.training.hardware import warn_if_bf16_is_slow
-from metasearch.training.optimizer import MOMENTS
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Schedule, rate
 
@@ -299,7 +298,7 @@ def log_memory(trainer: Trainer) -> None:
     log.info(
         "memory: weights %s, optimiser %s, batch %d texts of %d tokens, on %s",
         format_bytes(weights),
-        format_bytes(MOMENTS[trainer.settings.optimizer] * trained),
+        format_bytes(outer.MOMENTS[trainer.settings.optimizer] * trained),
         len(texts),
         encoder.lengths(texts, "text").sum(),
         encoder.device,

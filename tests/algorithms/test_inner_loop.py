@@ -9,7 +9,7 @@ from torch import nn
 
 from helpers.small import UNUSED, SmallEncoder
 from metasearch.algorithms import inner_loop
-from metasearch.algorithms.inner_loop import Fall, Model
+from metasearch.algorithms.inner_loop import Model
 
 ORDERS = pytest.mark.parametrize("first_order", [True, False], ids=["first order", "second order"])
 WITHOUT = """
@@ -206,13 +206,3 @@ def test_tied_weights_stay_tied_through_inner_steps(first_order):
     assert "second.weight" not in trained
     assert torch.equal(tied(features), adapted(features))
     assert not torch.equal(tied(features), net(features))
-
-
-@pytest.mark.parametrize(
-    ("share", "x", "expected"), [(0.3, 2.0, 0.5 - 0.3 * 0.5**2 * 4 / (2 * 0.5 * 4)), (0.3, 0.0, 0.5)]
-)
-def test_a_fall_is_the_rate_share_times_loss_over_squared_gradient(share, x, expected):
-    """L(w) = (w x)² and g = 2 w x², so that w − share · L / g² · g = w − share · L / g; without slope w stays."""
-    model = Model(Line(0.5), Fall(share)).clone()
-    model.adapt(model(torch.tensor(x, dtype=torch.float64)).square())
-    assert model.weights[0].item() == pytest.approx(expected)

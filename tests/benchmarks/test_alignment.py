@@ -1,12 +1,16 @@
 """The study of MAML-Align's distillation: an encoder of known vectors, the best point of a grid, and its tables."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 
 import metasearch as ms
+from benchmarks.learners import register
 from benchmarks.paper.alignment_cells import Cell, projection_cells
 from benchmarks.paper.frozen_encoder import frozen_encoder
+from metasearch.config import registry
 from metasearch.config.projection import ProjectionSettings
 
 CPU = torch.device("cpu")
@@ -47,6 +51,15 @@ def test_no_label_of_dev_is_read_where_labels_are_few_or_the_projection_alone_is
         )
 
 
+@pytest.fixture
+def plug_ins(monkeypatch):
+    monkeypatch.setattr("sys.path", [*sys.path])
+    register()
+    yield
+    registry._offered.cache_clear()
+
+
+@pytest.mark.usefixtures("plug_ins")
 def test_every_recipe_of_a_cell_exists():
     grid = list(projection_cells("grid", "tiny", []))
     assert len({cell.key for cell in grid}) == len(grid)

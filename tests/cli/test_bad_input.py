@@ -49,6 +49,10 @@ def test_a_usage_error_is_one_line_that_names_the_help(args):
     assert line.endswith(f"; see {command} --help")
 
 
+def test_an_option_of_an_earlier_version_names_what_does_its_work():
+    assert "--shots went; metasearch adapt learns from few labels" in failing("evaluate", "--shots", "4", code=2)
+
+
 def test_an_evaluation_that_fails_leaves_no_file_behind(tmp_path):
     failing("evaluate", "--encoder", "./none", "-o", tmp_path / "new" / "scores.jsonl", code=6)
     assert not list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ from helpers.onnx_extra import needs_onnx
 from metasearch.compress.student import make_static
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.prompts import replace_prompts
 
@@ -56,9 +56,9 @@ def test_a_standard_model_is_copied_unchanged(tmp_path):
 
 
 def test_a_model_with_a_query_adapter_is_copied_with_it_and_other_forms_refuse_it(tmp_path):
-    encoder = AdaptedEncoder(tiny.build(), build_adapter("scale", 128), pairs=True)
+    encoder = AdaptedEncoder(tiny.build(), MatrixAdapter(128), pairs=True)
     with torch.no_grad():
-        encoder.adapter.factors += torch.linspace(0, 9, 128)
+        encoder.adapter.delta += torch.diag(torch.linspace(0, 9, 128))
     encoder.save(tmp_path / "model")
     flags = ["--sentence-transformers", "--task", "demo-sts", "--json", "-o", tmp_path / "again"]
     rows = json.loads(metasearch("export", tmp_path / "model", *flags).stdout)["results"]

@@ -1,26 +1,19 @@
-"""Tasks that train on translations, as a user runs them: files, a program, an oracle; reports, resume, studies."""
+"""Tasks that train on translations, as a user runs them: files, an oracle; reports, resume, studies."""
 
 import json
 import shutil
-import sys
 
 import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.config.library import shipped
+from metasearch.data.translators.files import Files
 from metasearch.runs.rows import read_rows
 
 TINY = ("--encoder", "tiny", "--device", "cpu")
 SMALL = ("episodes.k=2", "episodes.q=2", "episodes.n_neg=1", "budget.meta_train=4", "budget.meta_valid=0")
 TRAIN = ("train", "--mode", "mono-mono", "--learner", "fine-tune", *TINY, "--max-steps", 1)
-# Upper case, for the test to see what was translated.
-PROGRAM = """\
-import json, os, sys
-salt = os.environ.get("SALT", "")
-for line in sys.stdin:
-    print(json.dumps({"text": json.loads(line)["text"].upper() + salt}))
-"""
 TASK = """\
 task: shop
 description: English questions; trained in German, which no file of the data has
@@ -40,12 +33,10 @@ arrangements:
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch):
+def shop(tmp_path):
     """A folder with English data, of which `write` makes a task."""
-    monkeypatch.setenv("METASEARCH_CACHE", str(tmp_path / "cache"))
     (tmp_path / "tasks/shop").mkdir(parents=True)
     shutil.copy(shipped() / "demo/en.jsonl", tmp_path / "tasks/shop/en.jsonl")
-    (tmp_path / "tasks/translate.py").write_text(PROGRAM, encoding="utf-8")
 
     def write(block):
         (tmp_path / "tasks/shop.yaml").write_text(TASK.format(block=block), encoding="utf-8")
@@ -54,7 +45,16 @@ def shop(tmp_path, monkeypatch):
     return write
 
 
-BY_PROGRAM = f"by: command, source: en, into: [de], options: {{command: [{sys.executable}, translate.py]}}"
+BY_FILES = "source: en, into: [de]"
+
+
+def translate(folder, change):
+    """Write a translation of every text: the text, changed, for the test to see it."""
+    rows = [json.loads(line) for line in (folder / "tasks/shop/en.jsonl").read_text("utf-8").splitlines()]
+    asked = [each["question"] for row in rows for each in row["questions"]]
+    texts = [text for row in rows for text in (*row["sentences"], " ".join(row["sentences"]))]
+    lines = "".join(f"{text}\t{change(text)}\n" for text in dict.fromkeys([*asked, *texts]))
+    (folder / "tasks/shop/en-de.tsv").write_text(lines, encoding="utf-8")
 
 
 def metasearch(*arguments):
@@ -68,36 +68,39 @@ def rows_of(run):
 
 @pytest.mark.slow
 def test_a_language_that_no_file_has_is_trained_on(shop):
-    folder = shop(BY_PROGRAM)
+    folder = shop(BY_FILES)
+    translate(folder, str.upper)
     done = metasearch(*TRAIN, "--task", "shop", "--include", folder / "tasks", "-o", folder / "run")
     assert done.exit_code == 0, done.output
     report = (folder / "run/report.md").read_text(encoding="utf-8")
-    assert "| en into de by command: " in report
+    assert "| en into de by files: " in report
     (fingerprint,) = {row["translated"] for row in rows_of(folder / "run")}
     assert f"fingerprint {fingerprint}" in report
     facts = json.loads((folder / "run/facts.json").read_text(encoding="utf-8"))["translated"]
-    assert (facts["by"], facts["into"], facts["fingerprint"]) == ("command", ["de"], fingerprint)
-    assert "| translations  | en into de by command" in (folder / "run/model/README.md").read_text(encoding="utf-8")
+    assert (facts["by"], facts["into"], facts["fingerprint"]) == ("files", ["de"], fingerprint)
+    assert "| translations  | en into de by files" in (folder / "run/model/README.md").read_text(encoding="utf-8")
     shown = metasearch("show", "shop", "--mode", "mono-mono", "--include", folder / "tasks").output
     assert "de_de -> de_de" in shown
-    # Questions of the episode, in the program's German.
+    # Questions of the episode, in capital letters.
     assert any(f"{word} " in shown for word in ("WHERE", "WHAT", "WHEN", "WHO", "HOW", "WHICH"))
 
 
 @pytest.mark.slow
 def test_a_run_does_not_go_on_with_other_translations(shop, monkeypatch):
-    folder = shop(BY_PROGRAM)
+    folder = shop(BY_FILES)
+    translate(folder, str.upper)
     metasearch(*TRAIN, "--task", "shop", "--include", folder / "tasks", "-o", folder / "run")
     (folder / "run/report.md").unlink()
-    # A program that gives others each time, without the cache that hides it.
-    shutil.rmtree(folder / "cache")
-    monkeypatch.setenv("SALT", "!")
-    done = metasearch("resume", folder / "run")
-    assert (done.exit_code, "the translations have changed since the run was created" in done.output) == (3, True), (
-        done.output
-    )
-    # Another program is other data.
-    (folder / "tasks/translate.py").write_text(PROGRAM.replace("upper", "title"), encoding="utf-8")
+    translate(folder, str.title)
+    # A translator that gives others each time.
+    with monkeypatch.context() as changed:
+        changed.setattr(Files, "fingerprint", lambda *_: "same")
+        run = metasearch(*TRAIN, "--task", "shop", "--include", folder / "tasks", "-o", folder / "other")
+        assert run.exit_code == 0, run.output
+        (folder / "other/report.md").unlink()
+        translate(folder, str.swapcase)
+        done = metasearch("resume", folder / "other")
+        assert "the translations have changed since the run was created" in done.output, done.output
     done = metasearch("resume", folder / "run")
     assert (done.exit_code, "the data has changed since the run began" in done.output) == (3, True), done.output
 
@@ -105,7 +108,7 @@ def test_a_run_does_not_go_on_with_other_translations(shop, monkeypatch):
 @pytest.mark.parametrize(
     ("block", "code", "message"),
     [
-        ("by: comand, source: en, into: [de]", 2, "yaml: translate: by: unknown translator 'comand'. Did you mean"),
+        ("by: fils, source: en, into: [de]", 2, "yaml: translate: by: unknown translator 'fils'. Did you mean"),
         ("by: oracl, source: en, into: [de]", 2, "unknown translator 'oracl'. Did you mean 'oracle'?"),
         ("by: oracle, source: en, into: [de]", 2, "translate.into: de is not a language of the task; an oracle"),
         ("source: en, into: [de, en]", 2, "'en' is the source language"),
@@ -115,7 +118,7 @@ def test_a_run_does_not_go_on_with_other_translations(shop, monkeypatch):
         ("source: en, into: [de], option: {}", 2, "translate.option: unknown key. Did you mean 'options'?"),
         ("source: en, into: [de], options: {pth: x}", 2, "translate: options: pth: unknown key. Did you mean 'path'?"),
         ("source: en, into: [de], options: {path: x.tsv}", 2, "expected {language}, or {source} and {target}"),
-        ("by: command, source: en, into: [de]", 2, "translate: options: command: missing key"),
+        ("by: command, source: en, into: [de]", 2, "by: command: the translator by a program went; write its"),
         ("source: en, into: [de]", 3, "en-de.tsv: the translations cannot be read: No such file or directory"),
         ("source: xx, into: [de]", 3, "missing xx.jsonl"),
     ],

@@ -4,7 +4,7 @@ import pytest
 from transformers import BertConfig, XLMRobertaConfig
 
 from helpers.backbones import make
-from metasearch.compress.sizes import Sizes, config_sizes, encoder_sizes, planned_sizes
+from metasearch.compress.sizes import Sizes
 from metasearch.compress.student import make_student
 
 XLM_R = XLMRobertaConfig(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1)
@@ -22,7 +22,7 @@ FAMILIES = {"xlm-r": XLM_R, "minilm": MINILM, "mbert": MBERT}
     ],
 )
 def test_the_papers_assistants_have_their_published_sizes(family, words, embedding, block, layers):
-    sizes = config_sizes(FAMILIES[family])
+    sizes = Sizes.of_config(FAMILIES[family])
     assert (sizes.counts["words"], sizes.embedding, sizes.embedding_block) == (words, embedding, block)
     assert (sizes.counts["layers"], sizes.counts["projection"]) == (layers, 0)
     hidden = FAMILIES[family].hidden_size
@@ -41,7 +41,7 @@ def test_the_papers_assistants_have_their_published_sizes(family, words, embeddi
     ],
 )
 def test_whole_students_have_their_published_sizes(family, bottleneck, recurrent, total):
-    sizes = planned_sizes(FAMILIES[family], bottleneck, recurrent)
+    sizes = Sizes.planned(FAMILIES[family], bottleneck, recurrent)
     assert sizes.total == total
     assert (sizes.counts["pooler"], sizes.counts["other"]) == (0, 0)
 
@@ -53,6 +53,6 @@ def test_a_configuration_foretells_the_sizes_of_the_student(kind):
     config = assistant.model[0].auto_model.config
     student = make_student(assistant, 4, 3)
     dense = 16 * 5 + 5
-    assert Sizes({**planned_sizes(config, 4, 3).counts, "other": dense}) == encoder_sizes(student)
-    assert Sizes({**config_sizes(config).counts, "other": dense}) == encoder_sizes(assistant)
-    assert config_sizes(student.model[0].auto_model.config).total == encoder_sizes(student).total - dense
+    assert Sizes({**Sizes.planned(config, 4, 3).counts, "other": dense}) == Sizes.of(student)
+    assert Sizes({**Sizes.of_config(config).counts, "other": dense}) == Sizes.of(assistant)
+    assert Sizes.of_config(student.model[0].auto_model.config).total == Sizes.of(student).total - dense

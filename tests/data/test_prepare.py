@@ -12,10 +12,9 @@ from metasearch.config.distillation import CorpusSettings
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.formats.rows import data_files, read_batches
 from metasearch.data.overlap import set_of, set_of_file
-from metasearch.data.parallel import cleaner, prepare
-from metasearch.data.parallel.cleaner import Cleaner
+from metasearch.data.parallel import prepare
 from metasearch.data.parallel.corpus import read_corpus
-from metasearch.data.parallel.prepare import prepare_corpus
+from metasearch.data.parallel.prepare import Cleaner, prepare_corpus
 from metasearch.data.parallel.saved import COLUMNS, write_table
 from metasearch.errors import ConfigError, DataError, RunFolderError
 
@@ -77,7 +76,7 @@ def test_many_pairs_in_a_close_language_are_told_with_the_way_to_keep_them(tmp_p
     def detector(languages=()):
         return lambda text: "en" if "one" in text else "id" if languages or int(text[-2:]) % 4 else "ms"
 
-    monkeypatch.setattr(cleaner, "detector", detector)
+    monkeypatch.setattr(prepare, "detector", detector)
     (tmp_path / "files").mkdir()
     lines = [f"one {i:02}\tsatu {i:02}" for i in range(20)]
     (tmp_path / "files" / "en-id.tsv").write_text("\n".join(lines), encoding="utf-8")
@@ -166,7 +165,7 @@ def test_the_lines_of_a_large_file_are_counted_while_it_is_read(tmp_path, files,
 
     prepared([files], tmp_path / "one", progress=progress)  # two files of 56 lines, in blocks of 16
     assert read == [16, 32, 48, 56, 72, 88, 104, 112]
-    monkeypatch.setattr(cleaner, "_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(prepare, "_EVERY_SECONDS", 0.01)
     prepared([files], tmp_path / "two", processes=2, progress=progress)
     counts = read[8:]
     assert counts == sorted(counts)

@@ -13,8 +13,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
 from metasearch.data.formats.blank import normalise
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.translate.rows import TranslatedRow, drop_leaked, held_out
-from metasearch.data.translate.train import add_translations
+from metasearch.data.translate import TranslatedRow, add_translations, drop_leaked, held_out
 from metasearch.data.translators.base import Places
 from metasearch.data.translators.files import Files
 from metasearch.errors import ConfigError, DataError

@@ -13,8 +13,7 @@ from metasearch.config.compress import CompressSettings
 from metasearch.config.run import EncoderConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.adapted import AdaptedEncoder, encoder_of
-from metasearch.encoders.adapter import build_adapter
-from metasearch.encoders.adapter_file import save_parameters
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import require_none
@@ -28,7 +27,7 @@ ROLES = {"question": "encode_query", "candidate": "encode_document", "text": "en
 def adapted(pairs=False, **given):
     """Return an encoder with an adapter away from its start, and the plain encoder."""
     base = make("bert", layers=1)
-    adapter = build_adapter("matrix", base.dimension())
+    adapter = MatrixAdapter(base.dimension())
     adapter.delta.data += 0.3 * torch.randn(adapter.delta.shape, generator=torch.Generator().manual_seed(0))
     return AdaptedEncoder(base, adapter, pairs, **given), base
 
@@ -52,29 +51,11 @@ def test_queries_are_adapted_and_documents_stay_here_and_in_what_is_saved(tmp_pa
     assert (encoder.origin, encoder.limit("question")) == (base.origin, base.limit("question"))
 
 
-@pytest.mark.parametrize("form", ["low-rank", "rotation", "scale"])
-def test_an_adapter_is_opened_in_its_form_with_the_parameters_that_its_steps_depend_on(tmp_path, form):
-    base = make("bert", layers=1)
-    encoder = AdaptedEncoder(base, build_adapter(form, base.dimension(), rank=3))
-    for number, weight in enumerate(encoder.adapter.parameters()):
-        weight.data += 0.3 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(number))
-    encoder.save(tmp_path / "model")
-    opened = load_encoder(str(tmp_path / "model"), device="cpu")
-    assert opened.adapter.form == form
-    assert all(map(torch.equal, opened.adapter.parameters(), encoder.adapter.parameters()))
-    assert opened.fingerprint == encoder.fingerprint
-    theirs = SentenceTransformer(str(tmp_path / "model")).encode_query(list(TEXTS))
-    np.testing.assert_allclose(theirs, opened.encode(TEXTS, "question"), rtol=0, atol=1e-6)
-
-    file = tmp_path / "model" / "adapter.safetensors"
-    save_parameters(build_adapter(form, base.dimension()), file.parent)
-    with pytest.raises(EncoderError, match=r"adapter\.safetensors: not of the adapter in this folder"):
-        load_encoder(str(file.parent), device="cpu")
-    file.write_bytes(b"damaged")
-    with pytest.raises(EncoderError, match=r"adapter\.safetensors: damaged"):
-        load_encoder(str(file.parent), device="cpu")
-    save_parameters(build_adapter("matrix", base.dimension()), file.parent)
-    assert load_encoder(str(file.parent), device="cpu").adapter.form == "matrix"
+def test_a_model_of_an_earlier_version_with_another_form_of_adapter_is_refused(tmp_path):
+    adapted()[0].save(tmp_path / "model")
+    (tmp_path / "model" / "adapter.safetensors").write_bytes(b"the parameters of a rotation")
+    with pytest.raises(EncoderError, match=r"adapter\.safetensors: adapters in low-rank, .* delete this file to open"):
+        load_encoder(str(tmp_path / "model"), device="cpu")
 
 
 def test_vectors_of_the_frozen_encoder_can_be_given():
@@ -85,7 +66,7 @@ def test_vectors_of_the_frozen_encoder_can_be_given():
 
 def test_an_adapter_of_another_width_is_refused():
     with pytest.raises(EncoderError, match="has 16 dimensions, and its adapter 8: they do not fit"):
-        AdaptedEncoder(make("bert", layers=1), build_adapter("matrix", 8))
+        AdaptedEncoder(make("bert", layers=1), MatrixAdapter(8))
 
 
 def test_what_would_lose_the_adapter_refuses_it(tmp_path):

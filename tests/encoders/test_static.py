@@ -15,7 +15,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.static_input import _Sums
 from metasearch.errors import EncoderError
-from metasearch.training.packing import PackedEncoder
+from metasearch.training.packing.encoder import PackedEncoder
 
 TEXTS = ["Where is the key?", "", "أين المفتاح؟", "🗝️ key", "a mat", "the old key by the door", "x"]
 

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from metasearch.config.seeding import stream
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import NonFiniteError
-from metasearch.evaluation.collapse import RANK_SHARE, SPREAD_SHARE, EmbeddingHealth, diagnose, health
+from metasearch.evaluation.collapse import RANK_SHARE, SPREAD_SHARE, EmbeddingHealth
 
 N, D = 200, 64
 
@@ -27,9 +27,9 @@ def cloud(towards=0.0, directions=D, seed=0):
     return vectors
 
 
-HEALTHY = health(cloud())
-POINT = health(cloud(towards=20))
-FLAT = health(cloud(directions=2))
+HEALTHY = EmbeddingHealth.of(cloud())
+POINT = EmbeddingHealth.of(cloud(towards=20))
+FLAT = EmbeddingHealth.of(cloud(directions=2))
 
 
 def sentences(real_data):
@@ -38,17 +38,17 @@ def sentences(real_data):
     return list(dict.fromkeys(line.split("\t")[0] for line in lines))[:50]
 
 
-CONE, NARROW = health(cloud(towards=3)), health(cloud(towards=4))
+CONE, NARROW = EmbeddingHealth.of(cloud(towards=3)), EmbeddingHealth.of(cloud(towards=4))
 """Of a cosine of 0.9 and yet all directions, as of untrained and plain language models; and a little narrower."""
 ONE, FEW = "all vectors are nearly the same", "a few directions only"
 
 
 @pytest.mark.parametrize(
-    ("now", "before"), [(HEALTHY, None), (health(cloud(seed=1)), HEALTHY), (CONE, None), (CONE, CONE)]
+    ("now", "before"), [(HEALTHY, None), (EmbeddingHealth.of(cloud(seed=1)), HEALTHY), (CONE, None), (CONE, CONE)]
 )
 def test_healthy_vectors_and_a_narrow_cone_from_step_0_are_not_told(now, before):
     assert CONE.cosine > 0.85
-    assert diagnose(now, before, D) is None
+    assert now.diagnose(before, D) is None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_healthy_vectors_and_a_narrow_cone_from_step_0_are_not_told(now, before)
     ],
 )
 def test_a_collapse_is_told_with_its_likely_cause(now, before, told, cause):
-    assert re.search(f"{told} .*Likely cause: .*{cause}", diagnose(now, before, D))
+    assert re.search(f"{told} .*Likely cause: .*{cause}", now.diagnose(before, D))
 
 
 @pytest.mark.parametrize(
@@ -77,24 +77,24 @@ def test_a_collapse_is_told_with_its_likely_cause(now, before, told, cause):
     ],
 )
 def test_shares_of_step_0_have_these_bounds(now, told):
-    assert (diagnose(now, EmbeddingHealth(0.2, 0.9, 50), D) is not None) == told
+    assert (now.diagnose(EmbeddingHealth(0.2, 0.9, 50), D) is not None) == told
 
 
 def test_a_rank_that_the_dimension_does_not_allow_is_not_asked_for():
     circle = np.array([[np.cos(angle), np.sin(angle)] for angle in np.linspace(0, 2 * np.pi, 100, endpoint=False)])
-    assert health(circle).rank == pytest.approx(2)
-    assert diagnose(health(circle), None, 2) is None
+    assert EmbeddingHealth.of(circle).rank == pytest.approx(2)
+    assert EmbeddingHealth.of(circle).diagnose(None, 2) is None
 
 
 def test_an_encoder_that_is_blind_to_its_text_is_told(real_data):
     """With a constant where its words and places were, every text of a length is the same."""
     encoder = tiny.build()
-    before = health(encoder.encode(sentences(real_data), "text"))
+    before = EmbeddingHealth.of(encoder.encode(sentences(real_data), "text"))
     embeddings = encoder.model[0].auto_model.embeddings
     embeddings.word_embeddings.weight.data[:] = 1.0
     embeddings.position_embeddings.weight.data[:] = 0.0
     vectors = encoder.encode(sentences(real_data), "text")
-    assert "all vectors are nearly the same" in diagnose(health(vectors), before, vectors.shape[1])
+    assert "all vectors are nearly the same" in EmbeddingHealth.of(vectors).diagnose(before, vectors.shape[1])
 
 
 # Statistics.
@@ -109,7 +109,7 @@ clouds = st.tuples(st.integers(2, 12), st.integers(1, 8)).flatmap(
 
 
 def measured(vectors):
-    return astuple(health(np.array(vectors)))
+    return astuple(EmbeddingHealth.of(np.array(vectors)))
 
 
 def close(*values):
@@ -131,13 +131,15 @@ def test_unequal_singular_values_count_by_their_entropy():
     vectors = [*tilt, [-tilt[0][0], tilt[0][1]], [tilt[0][0], -tilt[0][1]]]
     first, second = math.sqrt(4 * 1 / 4), math.sqrt(4 * 3 / 4)
     p, q = first / (first + second), second / (first + second)
-    assert health(np.array(vectors)).rank == pytest.approx(math.exp(-p * math.log(p) - q * math.log(q)), abs=1e-12)
+    assert EmbeddingHealth.of(np.array(vectors)).rank == pytest.approx(
+        math.exp(-p * math.log(p) - q * math.log(q)), abs=1e-12
+    )
 
 
 @given(clouds)
 def test_the_mean_cosine_is_that_of_all_pairs_one_by_one(vectors):
     pairs = [a @ b / math.sqrt((a @ a) * (b @ b)) for a, b in itertools.combinations(vectors, 2)]
-    assert health(vectors).cosine == pytest.approx(sum(pairs) / len(pairs), abs=1e-12)
+    assert EmbeddingHealth.of(vectors).cosine == pytest.approx(sum(pairs) / len(pairs), abs=1e-12)
 
 
 @given(clouds, st.floats(0.001, 1000))
@@ -148,6 +150,6 @@ def test_only_directions_count(vectors, scale):
 
 def test_what_has_no_direction_is_refused_by_its_number():
     with pytest.raises(NonFiniteError, match="vector 1 of 2 is not finite, or has length 0"):
-        health(np.array([RIGHT, [0.0, np.nan, 0.0]]))
+        EmbeddingHealth.of(np.array([RIGHT, [0.0, np.nan, 0.0]]))
     with pytest.raises(NonFiniteError, match="vector 1 of 2 is not finite, or has length 0"):
-        health(np.array([RIGHT, [0.0, 0.0, 0.0]]))
+        EmbeddingHealth.of(np.array([RIGHT, [0.0, 0.0, 0.0]]))

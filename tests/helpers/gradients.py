@@ -21,7 +21,7 @@ from metasearch.config.seeding import stream
 from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair, Translation
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.maps import estimate
@@ -79,7 +79,7 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
         append(made, estimate(dict(zip("abc", drawn, strict=True))))
     made.embedder.to(device, dtype)
     if family == "adapter":
-        made = AdaptedEncoder(made, build_adapter("matrix", HIDDEN), pairs=True, vectors=CachedEncoder(made))
+        made = AdaptedEncoder(made, MatrixAdapter(HIDDEN), pairs=True, vectors=CachedEncoder(made))
         drawn = stream(0, "adapter").normal(scale=0.2, size=(HIDDEN, HIDDEN))
         made.adapter.delta.data.copy_(torch.from_numpy(drawn))
     return made

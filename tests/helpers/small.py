@@ -17,7 +17,7 @@ from metasearch.config.arrangement import Arrangement
 from metasearch.config.seeding import stream
 from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
 
 VOCABULARY, TOKENS, HIDDEN = 13, 4, 5
@@ -80,11 +80,11 @@ class Drawn:
         return np.stack([row / np.linalg.norm(row) for row in rows])
 
 
-def adapted_encoder(form: str = "matrix", pairs: bool = True) -> AdaptedEncoder:
+def adapted_encoder(pairs: bool = True) -> AdaptedEncoder:
     """Return a frozen encoder whose vectors are drawn, with an adapter in float64 away from its start."""
     base = make("bert", layers=1)
     base.embedder.double()
-    adapter = build_adapter(form, base.dimension(), rank=3)
+    adapter = MatrixAdapter(base.dimension())
     encoder = AdaptedEncoder(base, adapter, pairs, Drawn(base.dimension()))
     for name, weight in adapter.named_parameters():
         weight.data += torch.from_numpy(stream(0, "adapter", name).normal(scale=0.2, size=weight.shape))

@@ -7,6 +7,7 @@ from metasearch.algorithms.fine_tune import FineTune
 from metasearch.algorithms.maml import MAML
 from metasearch.config.base import FrozenConfig
 from metasearch.config.library import load_recipe
+from metasearch.config.recipe import Recipe
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
@@ -67,11 +68,23 @@ def test_translations_that_are_alone_in_their_set_are_said_to_teach_nothing(capl
     assert [f"episodes.{said}={q}" in message for message in caplog.messages] == [True] * bool(said)
 
 
-def test_meta_sgd_refuses_the_rate_that_it_would_ignore():
-    recipe = load_recipe("meta-sgd", ["options.inner_fall=0.1"])
-    with pytest.raises(ConfigError, match=r"options: inner_fall: meta-sgd learns its rates; set options\.inner_lr"):
-        compatibility.learner_options(recipe)
-    assert compatibility.learner_options(load_recipe("maml", ["options.inner_fall=0.1"])).inner_fall == 0.1
+@pytest.mark.parametrize(
+    ("learner", "assignment", "said"),
+    [
+        ("maml-align", "options.distil=scores", r"options\.distil: .* went; the paper's term is the one"),
+        ("maml-align", "options.kd_share=0.3", "went; use kd_weight"),
+        ("meta-sgd", "options.inner_fall=0.1", "went; use inner_lr"),
+    ],
+)
+def test_an_option_that_went_is_refused(learner, assignment, said):
+    with pytest.raises(ConfigError, match=said):
+        load_recipe(learner, [assignment])
+
+
+def test_options_that_went_count_in_a_recipe_of_an_earlier_version_where_they_changed_something():
+    stored = load_recipe("maml-align", ()).model_dump()
+    earlier = {"distil": "loss-gap", "kd_temperature": "0.05", "kd_share": None, "inner_fall": None}
+    assert Recipe.model_validate({**stored, "options": stored["options"] | earlier}) == Recipe.model_validate(stored)
 
 
 # What only first order has is refused for a learner whose gradient goes through its inner steps.

@@ -1,7 +1,5 @@
 """Trainings of an adapter: the encoder stays, its vectors are computed once, and the same seed gives the same bits."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -10,18 +8,15 @@ from sentence_transformers import SentenceTransformer
 import metasearch as ms
 from helpers.training import SMALL, small
 from metasearch.config.library import load_recipe
-from metasearch.config.recipe import RecipeAdapter
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import texts_of
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter import PlanAdapter
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
 from metasearch.pipelines import factory, frozen
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.frozen import encode_once, with_adapter
-
-MATRIX = RecipeAdapter()
 
 
 def tiny():
@@ -30,7 +25,7 @@ def tiny():
 
 def trained(recipe="maml-adapter", mode="trans"):
     chosen = load_recipe(recipe, [*SMALL, "outer.lr=1e-2"])
-    encoder = with_adapter(tiny(), chosen.adapter, [small(mode).data])
+    encoder = with_adapter(tiny(), True, [small(mode).data])
     factory.fit(factory.make_learner(chosen, encoder), small(mode), chosen)
     return encoder
 
@@ -46,7 +41,7 @@ def test_only_the_adapter_learns_and_the_same_seed_gives_the_same_bits():
 @pytest.mark.parametrize("learner", ["fine-tune", "maml", "maml-align", "meta-sgd", "reptile"])
 def test_every_learner_has_a_recipe_of_an_adapter(learner):
     recipe = load_recipe(f"{learner}-adapter")
-    assert (recipe.learner, recipe.adapter) == (learner, MATRIX)
+    assert (recipe.learner, recipe.adapter) == (learner, "matrix")
 
 
 def test_texts_are_encoded_once_and_runs_of_a_study_share_their_vectors(tmp_path, monkeypatch):
@@ -71,24 +66,33 @@ def test_an_encoder_that_has_an_adapter_keeps_it_and_learns_on(tmp_path):
     first = trained()
     first.save(tmp_path / "model")
     opened = load_encoder(str(tmp_path / "model"), identify=True, device="cpu")
-    again = with_adapter(opened, MATRIX, [small("trans").data])
+    again = with_adapter(opened, True, [small("trans").data])
     assert again.origin == opened.fingerprint
     torch.testing.assert_close(again.adapter.delta, first.adapter.delta, rtol=0, atol=1e-6)
-    assert with_adapter(tiny(), None, [small("trans").data]).fingerprint == tiny().fingerprint
+    assert with_adapter(tiny(), False, [small("trans").data]).fingerprint == tiny().fingerprint
 
 
-def test_a_saved_adapter_learns_on_in_its_own_form_and_rank_alone():
-    test = small("trans").split.test
-    data = [replace(test, questions=test.questions[:1], candidates=test.candidates[:1])]
-    low_rank, base = RecipeAdapter(form="low-rank", rank=4), tiny()
-    encoder = AdaptedEncoder(base, build_adapter("low-rank", base.dimension(), rank=4))
-    assert with_adapter(encoder, low_rank, data).adapter is encoder.adapter
-    for other, said in (
-        (MATRIX, r"adapter\.form=matrix: encoder .* has an adapter: low-rank"),
-        (RecipeAdapter(form="low-rank", rank=5), r"adapter\.rank=5: encoder .* has an adapter of rank 4"),
-    ):
-        with pytest.raises(ConfigError, match=said):
-            with_adapter(encoder, other, data)
+def test_the_maps_of_an_index_are_not_trained():
+    base, size = tiny(), tiny().dimension()
+    maps = PlanAdapter(torch.eye(size), torch.zeros(size), torch.zeros(size), torch.eye(size))
+    with pytest.raises(ConfigError, match="has the maps of an index; train the encoder of that index"):
+        with_adapter(AdaptedEncoder(base, maps), True, [])
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("adapter=low-rank", "adapter: the one form of adapters is matrix; low-rank, rotation and scale .* went"),
+        ("adapter.rank=8", "adapter: the one form of adapters is matrix"),
+    ],
+)
+def test_another_form_of_adapter_is_refused(assignment, said):
+    with pytest.raises(ConfigError, match=said):
+        load_recipe("maml-adapter", [assignment])
+
+
+def test_the_adapter_of_a_recipe_of_an_earlier_version_is_read():
+    assert load_recipe("maml-adapter", ["adapter.form=matrix", "adapter.rank=16"]).adapter == "matrix"
 
 
 @pytest.mark.slow
@@ -101,13 +105,7 @@ def test_meta_train_returns_a_new_model_with_the_adapter_behind_the_old_modules(
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    ("task", "mode", "assignment", "said"),
-    [
-        ("demo", "trans", "neutralise=after", "an adapter is the last module; use neutralise=before"),
-        ("demo-sts", "mono-mono", "adapter=rotation", "has pairs, whose cosine no rotation of both changes"),
-    ],
-)
-def test_an_adapter_that_cannot_be_learned_is_refused(task, mode, assignment, said):
-    with pytest.raises(ConfigError, match=said):
-        check_fit(load_recipe("maml-adapter", [assignment]), load_benchmark(task, mode), "float32")
+def test_a_projection_after_an_adapter_is_refused():
+    recipe = load_recipe("maml-adapter", ["neutralise=after"])
+    with pytest.raises(ConfigError, match="an adapter is the last module; use neutralise=before"):
+        check_fit(recipe, load_benchmark("demo", "trans"), "float32")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from helpers.gradients import PLAIN, REPTILE, STEPPING, Case, encoder_of, error, outer
 from metasearch.algorithms.sets import texts_of
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.packing import Network, PackedEncoder
+from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.layout import runs_of
-from metasearch.training.packing.network import Checkpointed
+from metasearch.training.packing.network import Checkpointed, Network
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 QUICK = [(STEPPING[0], True, "student")]

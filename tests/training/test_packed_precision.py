@@ -8,7 +8,8 @@ import torch
 from helpers.backbones import TEXTS
 from helpers.gradients import Case, encoder_of, error, outer
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.packing import Network, PackedEncoder
+from metasearch.training.packing.encoder import PackedEncoder
+from metasearch.training.packing.network import Network
 
 CASES = [
     Case("maml"),

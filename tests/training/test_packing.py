@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from helpers.backbones import CONFIGS, TEXTS
 from helpers.gradients import Case, encoder_of, outer
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.packing import Network
 from metasearch.training.packing.attention import attend
 from metasearch.training.packing.layout import lay_out, packed
+from metasearch.training.packing.network import Network
 from metasearch.training.packing.probe import packing_plan
 
 OUTPUTS = ["sentence", "pooled", "embedding", "states"]

@@ -7,8 +7,8 @@ import torch
 from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
 from metasearch.encoders.builtin import tiny
-from metasearch.training.packing import PackedEncoder, Parts
-from metasearch.training.packing.parts import cut
+from metasearch.training.packing.encoder import PackedEncoder
+from metasearch.training.packing.parts import Parts, cut
 
 EXACT = 1e-10
 WORDS = ["the", "key", "is", "under", "mat", "where", "does", "a", "cat", "sleep", "old", "house", "sea"]

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from helpers.gradients import PLAIN, REPTILE, STEPPING, THREE, Case, encoder_of, outer
+from helpers.gradients import PLAIN, REPTILE, STEPPING, encoder_of, outer
 from helpers.padded import PaddedGradients, padded
 from helpers.small import SmallEncoder
 from helpers.training import Recorder, same, start, weights, whole
@@ -17,9 +17,6 @@ from metasearch.pipelines import factory
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
-
-WAYS = (("distil", "scores"), ("distil", "embeddings"), ("kd_share", 0.5))
-"""Options of MAML-Align with a loss of their own."""
 
 
 class Plain:
@@ -113,9 +110,7 @@ def test_the_rate_of_each_step_follows_the_schedule_and_is_told():
     torch.testing.assert_close(bias.detach(), before - sum(rates), rtol=1e-14, atol=1e-15)
 
 
-EXPLODING = [
-    *STEPPING, REPTILE, *PLAIN, *(Case("maml-align", sizes=THREE, options=(way,)) for way in WAYS),
-]  # fmt: skip
+EXPLODING = [*STEPPING, REPTILE, *PLAIN]
 
 
 class Repeated:

@@ -3,7 +3,7 @@
 import torch
 
 from helpers.small import adapted_encoder
-from metasearch.training.packing import PackedVectors
+from metasearch.training.packing.vectors import PackedVectors
 
 QUESTIONS = [[("question", "a"), ("question", "b"), ("candidate", "x")], [("question", "b"), ("candidate", "y")]]
 
@@ -36,5 +36,3 @@ def test_rates_of_each_weight_and_many_questions_take_the_whole_matrix():
     assert [each.shape for each in packed.lay_out(QUESTIONS).cut([*packed.weights, rates])] == [(size, size)] * 2
     many = [[("question", f"{i}") for i in range(size)]]
     assert packed.lay_out(many).cut(packed.weights)[0].shape == (size, size)
-    others = PackedVectors(adapted_encoder("low-rank", pairs=False))
-    assert [each.shape for each in others.lay_out(QUESTIONS).cut(others.weights)] == [(size, 3), (3, size)]

@@ -9,8 +9,7 @@ import torch
 
 from helpers.gradients import Case, encoder_of, outer
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.packing import PackedEncoder
-from metasearch.training.packing.encoder import Workers
+from metasearch.training.packing.encoder import PackedEncoder, Workers
 
 SOON = 60
 """Seconds after which a test that waits for another thread gives up."""

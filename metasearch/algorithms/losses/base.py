@@ -141,24 +141,3 @@ def infonce(anchors: Tensor, candidates: Tensor, wrong: Tensor, temperature: flo
     # The right candidate is in the sum too, whatever `wrong` says of it.
     left_out[own, own] = False
     return F.cross_entropy(logits.masked_fill(left_out, -torch.inf), own)
-
-
-def wrong_answers(asked: Tensor, answers: Tensor, labelled: Tensor | None = None) -> Tensor:
-    """Return the wrong answers for each question, `(N, M)`: distinct texts that are no example's answer to it.
-
-    `asked` are numbers of the questions `(N,)`, `answers` of the answers `(M,)`, of which the first N belong to the
-    examples. `labelled` says whether the text of a number is another answer of each example `(N, numbers)`.
-    """
-    own = equal_texts(answers)[: len(asked)]
-    if labelled is not None:
-        own = own | labelled[:, answers]
-    # [i, c]: some example asks what example i asks, and has text c as an answer.
-    # Booleans have no matrix product, and autocast does not change float64.
-    right = (equal_texts(asked).double() @ own.double()) > 0
-    return first_of_equal(answers) & ~right
-
-
-def first_of_equal(texts: Tensor) -> Tensor:
-    """Return a mask `(N,)` for the first text in each group with equal texts."""
-    # Below the diagonal are those before a text.
-    return ~equal_texts(texts).tril(-1).any(dim=1)

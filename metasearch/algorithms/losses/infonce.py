@@ -11,9 +11,8 @@ from metasearch.algorithms.losses.base import (
     Loss,
     Temperature,
     cosines,
-    first_of_equal,
+    equal_texts,
     infonce,
-    wrong_answers,
 )
 
 # Terms that align questions with their translations, beside a loss of retrieval.
@@ -33,8 +32,8 @@ def contrast(questions: Tensor, translations: Tensor, asked: Tensor, said: Tenso
     """
     # Two languages may spell a text alike; a text is no negative of itself.
     other = asked.unsqueeze(1) != said.unsqueeze(0)
-    there = infonce(questions, translations, wrong_answers(asked, said) & other, temperature)
-    back = infonce(translations, questions, wrong_answers(said, asked) & other.T, temperature)
+    there = infonce(questions, translations, _wrong_answers(asked, said) & other, temperature)
+    back = infonce(translations, questions, _wrong_answers(said, asked) & other.T, temperature)
     return (there + back) / 2
 
 
@@ -85,14 +84,35 @@ class InfoNCE(Loss):
         answers = [name for name in ("positive", "negative") if name in batch.vectors]
         texts = torch.cat([batch.texts[name] for name in answers])
         candidates = torch.cat([batch.vectors[name] for name in answers])
-        wrong = wrong_answers(batch.texts["question"], texts, batch.answers)
+        wrong = _wrong_answers(batch.texts["question"], texts, batch.answers)
         loss = infonce(batch.vectors["question"], candidates, wrong, self.options.temperature)
         if self.options.align == "none":
             return loss
         question, translation, tau = batch.vectors["question"], batch.vectors["translation"], self.options.temperature
         if self.options.align == "jsd":
-            return loss + divergence(question, translation, candidates[first_of_equal(texts)], tau)
+            return loss + divergence(question, translation, candidates[_first_of_equal(texts)], tau)
         return loss + contrast(question, translation, batch.texts["question"], batch.texts["translation"], tau)
+
+
+def _wrong_answers(asked: Tensor, answers: Tensor, labelled: Tensor | None = None) -> Tensor:
+    """Return the wrong answers for each question, `(N, M)`: distinct texts that are no example's answer to it.
+
+    `asked` are numbers of the questions `(N,)`, `answers` of the answers `(M,)`, of which the first N belong to the
+    examples. `labelled` says whether the text of a number is another answer of each example `(N, numbers)`.
+    """
+    own = equal_texts(answers)[: len(asked)]
+    if labelled is not None:
+        own = own | labelled[:, answers]
+    # [i, c]: some example asks what example i asks, and has text c as an answer.
+    # Booleans have no matrix product, and autocast does not change float64.
+    right = (equal_texts(asked).double() @ own.double()) > 0
+    return _first_of_equal(answers) & ~right
+
+
+def _first_of_equal(texts: Tensor) -> Tensor:
+    """Return a mask `(N,)` for the first text in each group with equal texts."""
+    # Below the diagonal are those before a text.
+    return ~equal_texts(texts).tril(-1).any(dim=1)
 
 
 LOSS = InfoNCE

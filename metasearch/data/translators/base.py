@@ -14,7 +14,7 @@ class Places:
 
     Attributes:
         data: folder of the task's data files and of files with translations.
-        declared: folder of the task's own file and of programs.
+        declared: folder of the task's own file.
     """
 
     data: Path
@@ -26,11 +26,9 @@ class Translator(Protocol):
 
     Attributes:
         Options: options that a task's block `translate` may have for it.
-        kept: whether its translations are cached.
     """
 
     Options: ClassVar[type[FrozenConfig]]
-    kept: ClassVar[bool]
 
     def __init__(self, options: Any, places: Places) -> None: ...
 

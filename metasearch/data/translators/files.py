@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import field_validator
 
@@ -39,8 +38,6 @@ class Files:
             if suffix_of(Path(path)) not in (".csv", ".tsv"):
                 raise ValueError("expected a path that ends in .csv, .csv.gz, .tsv or .tsv.gz")
             return path
-
-    kept: ClassVar[bool] = False
 
     def __init__(self, options: Options, places: Places) -> None:
         self._path, self._folder = options.path, places.data

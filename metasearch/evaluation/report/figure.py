@@ -1,4 +1,4 @@
-"""A figure for a paper, as values and as an SVG of its own: bars in groups, or curves with intervals.
+"""A figure for a paper, as values and as an SVG of its own: bars in groups.
 
 `templates/figure.svg.j2` draws it. Text stays text, and its width is estimated: SVG cannot measure it.
 """
@@ -65,7 +65,6 @@ class Figure:
         key: name for files and links, such as `by-language`.
         axes: names of the x axis and of the y axis, with their units.
         groups: names along the x axis.
-        curves: draws each series as a curve; otherwise as bars.
         notes: what the values and lines are, one sentence each.
     """
 
@@ -75,7 +74,6 @@ class Figure:
     groups: tuple[str, ...]
     series: tuple[Series, ...]
     notes: tuple[str, ...] = ()
-    curves: bool = False
 
     @cached_property
     def ticks(self) -> tuple[float, ...]:
@@ -155,9 +153,7 @@ class Figure:
 
     def marks(self, number: int) -> list[Mark]:
         """Return the drawn values of a series."""
-        # The curves of several series stand a little apart, so that their intervals do not hide each other.
-        step = 7.0 if self.curves else self.bar
-        shift = step * (number - (len(self.series) - 1) / 2)
+        shift = self.bar * (number - (len(self.series) - 1) / 2)
         own = self.series[number]
         return [
             Mark(
@@ -181,9 +177,7 @@ def split(figure: Figure) -> Iterator[Figure]:
     for number in range(count):
         own = (*first, *rest[number * size : (number + 1) * size])
         name, part = (f"-{number + 1}", f", part {number + 1} of {count}") if count > 1 else ("", "")
-        yield Figure(
-            f"{figure.key}{name}", f"{figure.title}{part}", figure.axes, figure.groups, own, figure.notes, figure.curves
-        )
+        yield Figure(f"{figure.key}{name}", f"{figure.title}{part}", figure.axes, figure.groups, own, figure.notes)
 
 
 def _wrapped(text: str, width: int) -> Sequence[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from metasearch.config import yaml
-from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, renew
 
 _NOT_SETTINGS = (
     "task", "fold", "fold_seed", "seed", "data", "include", "declared_in", "device", "checkpointing",
@@ -89,7 +89,7 @@ def select_settings(config: Mapping[str, Any]) -> Settings:
     settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
     recipe = config.get("recipe")
     if isinstance(recipe, Mapping):
-        settings["recipe"] = {key: value for key, value in recipe.items() if key not in _NOT_RECIPE}
+        settings["recipe"] = {key: value for key, value in renew(recipe).items() if key not in _NOT_RECIPE}
     if isinstance(settings.get("trim"), list | tuple):
         settings["trim"] = sorted(settings["trim"])  # languages in any order give the same vocabulary
     known = {key: value for key, value in yaml.flatten(settings).items() if value is not None}

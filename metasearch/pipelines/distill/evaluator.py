@@ -15,7 +15,7 @@ from metasearch.config.measure import Measure
 from metasearch.data.records import ScoredPair, SimilarityData, Translation
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.episodes.batches import Batches
-from metasearch.evaluation.collapse import EmbeddingHealth, diagnose, health
+from metasearch.evaluation.collapse import EmbeddingHealth
 from metasearch.evaluation.evaluate import correlate
 from metasearch.evaluation.metrics.pairs import accuracy, text_numbers
 
@@ -53,10 +53,10 @@ class StageEvaluator:
         looked_at = np.linspace(0, len(self.pairs) - 1, min(len(self.pairs), _LOOKED_AT)).astype(int)
         if vectors is None:
             texts = [self.pairs[i].texts[1] for i in looked_at]
-            now = health(encoder.encode(texts, "text", self.output))
+            now = EmbeddingHealth.of(encoder.encode(texts, "text", self.output))
         else:
-            now = health(vectors[looked_at])
-        warning = diagnose(now, self.before, encoder.dimension(self.output))
+            now = EmbeddingHealth.of(vectors[looked_at])
+        warning = now.diagnose(self.before, encoder.dimension(self.output))
         if warning and (self.before is None) not in self._warned:
             self._warned.add(self.before is None)
             log.warning(warning)

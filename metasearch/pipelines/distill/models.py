@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from metasearch.compress.sizes import planned_sizes
+from metasearch.compress.sizes import Sizes
 from metasearch.compress.student import blank, make_static, make_student
 from metasearch.config import registry
 from metasearch.config.distill_run import DistillConfig
@@ -51,7 +51,7 @@ class RoleEncoders:
                 blank(self.at("assistant"))
                 return
             config = transformer_of(self.at("assistant").model).config
-            planned_sizes(config, settings.bottleneck, settings.recurrent, settings.repeats)
+            Sizes.planned(config, settings.bottleneck, settings.recurrent, settings.repeats)
 
     def stand_in(self, role: RoleName, max_length: int) -> Encoder:
         """Return an encoder with a role's dimensions and vocabulary, even before the student is made."""

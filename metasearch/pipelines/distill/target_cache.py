@@ -25,7 +25,8 @@ from metasearch.config.precision import SHORT, TargetType
 from metasearch.encoders.encoder import Encoder, Output
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.io import atomic_write, digest, sha256_of_bytes, write_error
-from metasearch.training.packing import PackedEncoder, Parts
+from metasearch.training.packing.encoder import PackedEncoder
+from metasearch.training.packing.parts import Parts
 
 log = logging.getLogger(__name__)
 

@@ -1,22 +1,14 @@
-"""Languages from the names of files and folders, and of texts with py3langid."""
+"""Languages from the names of files and folders, and pages that differ only in their language."""
 
-import copy
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Mapping
 
-from metasearch.config.languages import UNKNOWN, is_known, normalise_tag, parse_name, parse_tag, primary_language
+from metasearch.config.languages import parse_name, primary_language
 from metasearch.data.formats.text_files import unpacked
-from metasearch.errors import ConfigError, nearest
 
 _PROGRAMS = ("cs", "el", "mk", "ml", "pl", "ps", "so", "sv", "ts")
 """Tags that are also the ends of programs' names: `app.ts.md` may be about TypeScript."""
-_NO_LANGUAGE = "zxx"
-"""Label of digits and marks alone."""
-_FREQUENT = 0.05
-"""Share of the texts above which a detected language is one of the texts, not a mistake about a short one."""
 
 _SHOWN = 3
 """Languages that a line names."""
@@ -85,40 +77,6 @@ def _read_tag(text: str) -> str:
     return parse_name(text, common=True)
 
 
-def detector(languages: Sequence[str] = ()) -> Callable[[str], str]:
-    """Return a function from text to the likeliest of 97 language tags, or `und` for a text without clues.
-
-    Short texts are often taken for another language; fewer languages to choose from help.
-    """
-    from py3langid.langid import RAW_FLOOR
-
-    identifier = copy.copy(_load_identifier())
-    tags, known, chosen = _tags(), detectable(), detectable(languages)
-    if unknown := sorted(chosen - known):
-        raise ConfigError(f"py3langid cannot detect the language '{unknown[0]}'.{nearest(unknown[0], known)}")
-    if languages:
-        identifier.set_languages([label for label, tag in tags.items() if tag in (*chosen, UNKNOWN)])
-
-    def detect(text: str) -> str:
-        label, score = identifier.classify(text)
-        # Nothing in the text is a feature of the model, so that the label is the first of the list.
-        return UNKNOWN if score <= RAW_FLOOR else tags[str(label)]
-
-    return detect
-
-
-def detectable(languages: Sequence[str] = ()) -> frozenset[str]:
-    """Return the languages that `detector` chooses from."""
-    return frozenset(primary_language(normalise_tag(tag)) for tag in languages or {*_tags().values()} - {UNKNOWN})
-
-
-@cache
-def _tags() -> dict[str, str]:
-    """Return the language tag of each label of the model."""
-    labels = map(str, _load_identifier().labels)
-    return {label: UNKNOWN if label == _NO_LANGUAGE else primary_language(parse_tag(label)) for label in labels}
-
-
 def disagreements(detected: Mapping[tuple[str, str], int], always: bool = False) -> list[str]:
     """Return a line for each language in which detection sees another one in a third of the passages or more.
 
@@ -140,24 +98,3 @@ def disagreements(detected: Mapping[tuple[str, str], int], always: bool = False)
                 f"{says}; if it is right, use --detect always,{','.join([primary_language(stated), *counts][:4])}"
             )
     return lines
-
-
-@cache
-def _load_identifier() -> Any:
-    """Read the model once: that takes most of a second."""
-    from py3langid import langid  # takes a while, and few commands detect
-
-    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
-
-
-def detect_all(texts: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
-    """Return each text's language.
-
-    Without tags to choose from, the languages of at least one text in twenty and the most frequent one are detected
-    first, and then chosen from.
-    """
-    distinct = list(dict.fromkeys(texts))
-    if not languages:
-        counts = Counter(filter(is_known, map(detector(), distinct))).most_common()
-        languages = [tag for i, (tag, count) in enumerate(counts) if i == 0 or count > _FREQUENT * len(distinct)]
-    return dict(zip(distinct, map(detector(languages), distinct), strict=True))

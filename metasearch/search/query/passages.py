@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from metasearch.config.roles import Role
+from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import ProgressEncoder
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
-from metasearch.search.documents.languages import detectable, detector
 from metasearch.search.documents.passage import Passage
 from metasearch.search.settings import ALWAYS, IndexSettings
 

@@ -15,9 +15,9 @@ from metasearch.config import yaml
 from metasearch.config.languages import UNKNOWN, find_tags, primary_language
 from metasearch.config.roles import Role
 from metasearch.data.formats.given import list_texts
+from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
-from metasearch.search.documents.languages import detectable, detector
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import Hit, PageVersion, Ranking, Scope, SearchError, Store
 from metasearch.search.index.places import passage_url

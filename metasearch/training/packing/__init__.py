@@ -16,12 +16,8 @@ Nothing here knows a learner. `episode_gradients` and `outer_gradients` in `meta
 
 from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.encoder import Encoder
-from metasearch.training.packing.encoder import PackedBatch, PackedEncoder
-from metasearch.training.packing.network import Network, PackedModule
-from metasearch.training.packing.parts import Parts
+from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.vectors import PackedVectors
-
-__all__ = ["Network", "PackedBatch", "PackedEncoder", "PackedModule", "PackedVectors", "Parts", "pack"]
 
 
 def pack(encoder: Encoder, workers: int | None = None) -> PackedEncoder:

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from metasearch.algorithms.sets import numbered
 from metasearch.config.roles import Role
 from metasearch.config.run import Checkpointing
-from metasearch.encoders.adapted import ADAPTED, KEPT, AdaptedEncoder, require_vectors
+from metasearch.encoders.adapted import AdaptedEncoder, require_vectors
 from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.encoder import Output
 from metasearch.training.packing.encoder import Job, Result
@@ -114,7 +114,7 @@ class PackedVectors:
         roles = list(dict.fromkeys(role for role, _ in texts))
         by_role = {role: [text for own, text in texts if own == role] for role in roles}
         place = {role: numbered(own) for role, own in by_role.items()}
-        vectors = {role: self._vectors(own, role) for role, own in by_role.items()}
+        vectors = {role: self.encoder.frozen(own, role) for role, own in by_role.items()}
         basis, coordinates = self._span({role: own for role, own in vectors.items() if role in self.encoder.roles})
 
         def lay_out(group: Group) -> VectorTexts:
@@ -135,9 +135,6 @@ class PackedVectors:
 
     def _rows(self, numbers: Sequence[int]) -> Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self.encoder.device)
-
-    def _vectors(self, texts: Sequence[str], role: Role) -> Tensor:
-        return self.encoder.features(texts, role)[ADAPTED if role in self.encoder.roles else KEPT]
 
     def _span(self, adapted: Mapping[Role, Tensor]) -> tuple[Tensor | None, dict[Role, Tensor]]:
         """Return B `(m, D)` of vectors by role, and their coordinates; nothing where slicing would save nothing."""

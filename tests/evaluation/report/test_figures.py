@@ -1,6 +1,5 @@
 """Figures of a report: which are drawn from which runs, and what stands where in their SVG."""
 
-import json
 import re
 from statistics import stdev
 from xml.etree import ElementTree
@@ -78,13 +77,6 @@ class TestDrawing:
         (whisker,) = elements(figure, "path", "interval")
         low, high = (float(each) for each in re.fullmatch(r"M\S+ (\S+)h6.*V(\S+)M.*", whisker.get("d")).groups())
         assert low - high == pytest.approx(2 * 0.1 * 260 / 0.5)
-
-    def test_curves_join_the_values_of_a_series(self):
-        figure = two_by_two(curves=True)
-        lines = [each.get("points").split() for each in elements(figure, "polyline")]
-        assert [len(line) for line in lines] == [2, 1]
-        circles = elements(figure, "circle", "value")
-        assert lines[0] == [f"{each.get('cx')},{each.get('cy')}" for each in circles[:2]]
 
     def test_texts_are_texts_with_title_units_and_all_values_in_words(self):
         figure = two_by_two()
@@ -164,30 +156,11 @@ class TestFigures:
         assert figure.series[0].name == "zero-shot"
         assert figures.by_setting(inputs_of(read_study([paths[0], other])), key) is None
 
-    def test_the_gain_by_labelled_questions_has_the_intervals_of_the_table(self, tmp_path):
-        study = write_study(tmp_path / "study", folds=(0,), questions=4)
-        gains = {0: (0.0, 0.0, 0.0), 4: (0.03, 0.01, 0.05)}
-        rows = [
-            {"measure": "map@20", "language": "mean", "shots": shots, "value": 0.2, "gain": gain}
-            | {"gain_low": low, "gain_high": high}
-            for shots, (gain, low, high) in gains.items()
-        ]
-        file = study / "cells" / "maml" / "fold-0-seed-0" / "shots.jsonl"
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        figure = figures.by_shots(inputs_of(read_study([study])))
-        assert figure.groups == ("0", "4")
-        assert [(each.low, each.value, each.high) for each in figure.series[0].values] == [
-            (0, 0, 0),
-            (0.01, 0.03, 0.05),
-        ]
-        assert figure.series[0].values[1].text == "+3.00 [1.00, 5.00]"
-
     def test_the_page_says_in_one_line_what_the_other_figures_lack(self, tmp_path):
         study = read_study([write_study(tmp_path / "study", folds=(0,), questions=4)])
         (section,) = [each for each in build(study).sections if each.key == "figures"]
         assert [each.key for each in section.figures] == ["by-language"]
         assert section.paragraphs == (
             "Not drawn: by transfer mode (no learner has two); by episodes.queries, episodes.negatives, episodes.k, "
-            "episodes.q, episodes.n_neg, labels (no two learners differ in one of these alone); by labelled questions "
-            "(no run has a shots.jsonl).",
+            "episodes.q, episodes.n_neg, labels (no two learners differ in one of these alone).",
         )

@@ -75,7 +75,7 @@ def report(text="text", figures=True):
     )
     chart = Chart("chart", text, rows, (text, text), (text,), reference=text)
     series = tuple(Series(text, (Value.of(value, 0.1), None)) for value in (0.2, -0.4))
-    made = (Figure(f"figure-{i}", text, (text, text), (text, "b"), series, (text,), bool(i)) for i in (0, 1))
+    made = (Figure(f"figure-{i}", text, (text, text), (text, "b"), series, (text,)) for i in (0, 1))
     section = Section("results", text, (text,), (chart,), (table(text),), tuple(made) if figures else ())
     return Report(text, (text,), ((text, text),), (section, Section("more", text)), text)
 

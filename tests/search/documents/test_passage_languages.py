@@ -5,8 +5,8 @@ import json
 import pytest
 
 from helpers.passages import passages_of
+from metasearch.data.languages import detectable, detector
 from metasearch.errors import ConfigError
-from metasearch.search.documents.languages import detectable, detector
 from metasearch.search.settings import IndexSettings
 
 ROW = '{"text": "a", "language": "ar"}'

@@ -14,7 +14,7 @@ from metasearch.compress.student import make_student
 from metasearch.config.roles import MaxLength
 from metasearch.config.run import E5_PACKAGE
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import build_adapter
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import quantise, write_stored
 from metasearch.encoders.load import load_encoder
@@ -179,7 +179,7 @@ def test_another_kind_of_encoder_is_opened_in_whole(tmp_path, kind):
 
 def test_an_encoder_with_an_adapter_is_opened_in_whole(tmp_path):
     base = make("bert")
-    adapter = build_adapter("matrix", base.dimension())
+    adapter = MatrixAdapter(base.dimension())
     adapter.delta.data[0, 1] = 0.5
     AdaptedEncoder(base, adapter).save(tmp_path / "model")
     found, whole = (load(str(tmp_path / "model"), device="cpu") for load in (load_reader, load_encoder))

@@ -1,4 +1,4 @@
-"""Figures for papers: scores by language, transfer mode, setting of episodes, and number of labelled questions.
+"""Figures for papers: scores by language, transfer mode and setting of episodes.
 
 Figures 3 to 6 of the MAML-Align paper: by language, by mode, by sampling of query sets and of negatives.
 """
@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from metasearch.evaluation.report.figure import Figure, Series, Value, split
-from metasearch.evaluation.report.formats import minus, slug
+from metasearch.evaluation.report.formats import slug
 from metasearch.evaluation.report.main_table import UNIT, Key, mode_rank, named_columns, over_languages, without_mode
 from metasearch.evaluation.report.section import Inputs, Section
-from metasearch.evaluation.report.sections.shots import Point, find_points
-from metasearch.evaluation.shots import SHOTS_FILE
 from metasearch.evaluation.statistics.paired import Summary
 from metasearch.evaluation.study.arms import Arm, select_settings
 
@@ -35,13 +33,12 @@ _SPREAD = "Whiskers: sample standard deviation over folds, or over the seeds of 
 
 def section(inputs: Inputs) -> Section:
     """Return the figures that follow from the scores, and what each of the others lacks."""
-    mode, shots = by_mode(inputs), by_shots(inputs)
+    mode = by_mode(inputs)
     settings = {key: by_setting(inputs, key) for key in SETTINGS}
     missing = [] if mode else ["by transfer mode (no learner has two)"]
     if alike := [key for key, each in settings.items() if each is None]:
         missing.append(f"by {', '.join(alike)} (no two learners differ in one of these alone)")
-    missing += [] if shots else [f"by labelled questions (no run has a {SHOTS_FILE})"]
-    found = [each for each in (by_language(inputs), mode, *settings.values(), shots) if each]
+    found = [each for each in (by_language(inputs), mode, *settings.values()) if each]
     words = (f"Not drawn: {'; '.join(missing)}.",) if missing else ()
     return Section("figures", "Figures", words, figures=tuple(part for each in found for part in split(each)))
 
@@ -103,35 +100,6 @@ def by_setting(inputs: Inputs, key: str) -> Figure | None:
     values = sorted({value for own in found.values() for value in own}, key=_number)
     means = _means(inputs, values, found)
     return _figure(inputs, f"by-{slug(key)}", f"by {key}", SETTINGS[key], means, (_SPREAD,))
-
-
-def by_shots(inputs: Inputs) -> Figure | None:
-    """Return the gain by the number of labelled questions of `evaluate --shots`; None without its file."""
-    points = find_points(inputs)
-    if not points:
-        return None
-    shots = sorted({point.shots for point in points})
-    series = [
-        Series(arm.label, tuple(_gain(own.get(number)) for number in shots))
-        for arm in dict.fromkeys(point.arm for point in points)
-        for own in [{point.shots: point for point in points if point.arm == arm}]
-    ]
-    measure = inputs.selection.measure
-    return Figure(
-        "by-labelled-questions", f"{inputs.study.task}: gain of {measure} by adaptation, test",
-        ("labelled questions", f"gain of {measure} {UNIT}"), tuple(map(str, shots)), tuple(series),
-        ("Intervals of 95 %, as in the table of scores by labelled questions.",), curves=True,
-    )  # fmt: skip
-
-
-def _gain(point: Point | None) -> Value | None:
-    if point is None:
-        return None
-    low, high = (point.interval.low, point.interval.high) if point.interval else (None, None)
-    if low is None or high is None:
-        return Value(point.gain, point.gain, point.gain, minus(f"{100 * point.gain:+z.2f}"))
-    text = f"{100 * point.gain:+z.2f} [{100 * low:z.2f}, {100 * high:z.2f}]"
-    return Value(point.gain, low, high, minus(text))
 
 
 def _means(inputs: Inputs, groups: Sequence[str], found: Mapping[str, Mapping[str, Arm]]) -> Means:

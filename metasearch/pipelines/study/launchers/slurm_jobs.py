@@ -1,6 +1,8 @@
 """Cells as jobs of Slurm, submitted by submitit (https://github.com/facebookincubator/submitit).
 
 Before a time limit, Slurm signals a job; the cell saves a checkpoint, and submitit puts the job back into the queue.
+Jobs are looked at by `squeue`, which needs no accounting, and ended by `scancel` (https://slurm.schedmd.com). The
+controller keeps a job for some minutes after its end (`MinJobAge`). A job that `squeue` does not list has ended.
 """
 
 import io
@@ -9,12 +11,13 @@ import logging
 import math
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import submitit
 from submitit.helpers import clean_env
@@ -25,7 +28,6 @@ from metasearch.io import atomic_write
 from metasearch.pipelines.study.cell import STOPPED, CellJob
 from metasearch.pipelines.study.launchers import JobEnd
 from metasearch.pipelines.study.launchers.folder import JobFolder
-from metasearch.pipelines.study.launchers.slurm_commands import ENDED, PENDING, QueuedJob, SlurmCommands
 from metasearch.pipelines.study.launchers.submitit_jobs import (
     UNLIMITED,
     RequeuedCell,
@@ -35,6 +37,12 @@ from metasearch.pipelines.study.launchers.submitit_jobs import (
     result_of,
 )
 
+_ENDED = frozenset((
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",
+    "TIMEOUT",
+))  # fmt: skip
+"""States that a job does not leave; all others are of jobs that wait, run or are put back into the queue."""
+_PENDING = "PENDING"
 _POLL_SECONDS = 30.0
 """Between two calls of `squeue`, and before a refused submission is tried again."""
 _LATE_SECONDS = 15.0
@@ -50,6 +58,102 @@ _TEMPORARY = "temporarily unable to accept job"
 """What `sbatch` says at the cluster's limit of jobs (`MaxJobCount`)."""
 
 log = logging.getLogger(__name__)
+
+# The commands of Slurm: `squeue`, which needs no accounting, and `scancel` (https://slurm.schedmd.com). The controller
+# keeps a job for some minutes after its end (`MinJobAge`). A job that `squeue` does not list has ended.
+
+ENDED = frozenset((
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",
+    "TIMEOUT",
+))  # fmt: skip
+"""States that a job does not leave; all others are of jobs that wait, run or are put back into the queue."""
+PENDING = "PENDING"
+
+
+class QueuedJob(NamedTuple):
+    """A line of `squeue`: a job's state, why it waits, and the path of its script."""
+
+    state: str
+    reason: str
+    script: str
+
+
+class SlurmCommands:
+    """Calls Slurm's commands; a failure is said once, until a command succeeds."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def jobs(self) -> dict[str, QueuedJob] | None:
+        """Return this user's jobs by number, also some that have ended; None where Slurm does not answer."""
+        said = self._run("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%r|%o")
+        if said is None:
+            return None
+        # Lines without bars are headers, which `SLURM_CLUSTERS` brings.
+        lines = (line.split("|", 3) for line in said.splitlines() if line.count("|") >= 3)
+        return {number: QueuedJob(*rest) for number, *rest in lines}
+
+    def cancel(self, numbers: Sequence[str], *options: str) -> bool:
+        """Cancel or signal jobs; return whether Slurm has taken it."""
+        return self._run("scancel", *options, *numbers) is not None
+
+    def say(self, message: str) -> None:
+        """Log a failure, once."""
+        if message != self._said:
+            log.warning("%s; trying again", message)
+        self._said = message
+
+    def _run(self, command: str, *args: str) -> str | None:
+        """Return what a command has written, None where it failed."""
+        ran = subprocess.run([command, *args], capture_output=True, text=True, check=False)
+        if ran.returncode:
+            self.say("; ".join(ran.stderr.strip().splitlines()) or f"{command}: exit code {ran.returncode}")
+            return None
+        self._said = ""
+        return ran.stdout
+
+
+class _QueuedJob(NamedTuple):
+    """A line of `squeue`: a job's state, why it waits, and the path of its script."""
+
+    state: str
+    reason: str
+    script: str
+
+
+class _SlurmCommands:
+    """Calls Slurm's commands; a failure is said once, until a command succeeds."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def jobs(self) -> dict[str, _QueuedJob] | None:
+        """Return this user's jobs by number, also some that have ended; None where Slurm does not answer."""
+        said = self._run("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%r|%o")
+        if said is None:
+            return None
+        # Lines without bars are headers, which `SLURM_CLUSTERS` brings.
+        lines = (line.split("|", 3) for line in said.splitlines() if line.count("|") >= 3)
+        return {number: _QueuedJob(*rest) for number, *rest in lines}
+
+    def cancel(self, numbers: Sequence[str], *options: str) -> bool:
+        """Cancel or signal jobs; return whether Slurm has taken it."""
+        return self._run("scancel", *options, *numbers) is not None
+
+    def say(self, message: str) -> None:
+        """Log a failure, once."""
+        if message != self._said:
+            log.warning("%s; trying again", message)
+        self._said = message
+
+    def _run(self, command: str, *args: str) -> str | None:
+        """Return what a command has written, None where it failed."""
+        ran = subprocess.run([command, *args], capture_output=True, text=True, check=False)
+        if ran.returncode:
+            self.say("; ".join(ran.stderr.strip().splitlines()) or f"{command}: exit code {ran.returncode}")
+            return None
+        self._said = ""
+        return ran.stdout
 
 
 class Slurm(SubmititLauncher):
@@ -67,7 +171,7 @@ class Slurm(SubmititLauncher):
         self.executor.update_parameters(**slurm_parameters(self.place, self.threads))
         self.active = {name: submitit.SlurmJob(folder.jobs, number) for name, number in folder.queued().items()}
         folder.stop.unlink(missing_ok=True)
-        self._commands = SlurmCommands()
+        self._commands = _SlurmCommands()
         self._states: dict[str, str] = {}  # by number, as of the last look at the queue
         self._ended: dict[str, float] = {}  # when that look first showed the end of a job
         self._told: set[str] = set()  # jobs that were told to end
@@ -142,13 +246,13 @@ class Slurm(SubmititLauncher):
         if jobs is None:
             return False
         numbers = [job.job_id for job in self.active.values()]
-        found = {number: jobs.get(number, QueuedJob(_GONE, "", "")) for number in numbers}
+        found = {number: jobs.get(number, _QueuedJob(_GONE, "", "")) for number in numbers}
         self._states = {number: job.state for number, job in found.items()}
         # A job that was put back into the queue has not ended.
-        ended = [number for number, state in self._states.items() if state in (*ENDED, _GONE)]
+        ended = [number for number, state in self._states.items() if state in (*_ENDED, _GONE)]
         self._ended = {number: self._ended.get(number, self._polled) for number in ended}
         for number, job in found.items():
-            if job.state == PENDING and "held" in job.reason.lower() and number not in self._held:
+            if job.state == _PENDING and "held" in job.reason.lower() and number not in self._held:
                 log.warning("job %s is held (%s); continue it with: scontrol release %s", number, job.reason, number)
                 self._held.add(number)
         if self._stopping:
@@ -157,8 +261,8 @@ class Slurm(SubmititLauncher):
 
     def _end_jobs(self) -> None:
         """Cancel jobs that wait, and once signal, or cancel, each one that runs."""
-        waiting = [number for number, state in self._states.items() if state == PENDING]
-        left = {number for number, state in self._states.items() if number not in self._ended and state != PENDING}
+        waiting = [number for number, state in self._states.items() if state == _PENDING]
+        left = {number for number, state in self._states.items() if number not in self._ended and state != _PENDING}
         if waiting:
             self._commands.cancel(waiting, "--state=PENDING")
         if (running := sorted(left - self._told)) and self._commands.cancel(
@@ -172,7 +276,7 @@ class Slurm(SubmititLauncher):
         unknown = [
             number
             for number, job in (self._commands.jobs() or {}).items()
-            if Path(job.script).parent == self.folder.jobs and number not in known and job.state not in ENDED
+            if Path(job.script).parent == self.folder.jobs and number not in known and job.state not in _ENDED
         ]
         if unknown:
             log.warning("cancelling %s of a runner that was killed while it submitted", ", ".join(unknown))

@@ -1,0 +1,34 @@
+"""Checks of an index for `metasearch doctor`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from metasearch.errors import MetasearchError
+from metasearch.runs.findings import Finding, bad
+from metasearch.search.index.database import read_state
+from metasearch.search.index.local import LocalStore
+
+
+def check_index(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+    """Yield whether the files of an index are sound, how it is searched, and the languages its encoder hardly knows."""
+    try:
+        if read_state(folder).get("files") is None:
+            yield Finding("files", "not finished; run metasearch index with its documents again to continue", "note")
+            return
+        store = LocalStore.open(folder)
+        store.verify()
+    except MetasearchError as error:
+        yield bad("files", error)
+        return
+    found = f"{store.places:,} passages of {len(store.files):,} documents, all sound; encoder '{store.kind.encoder}'"
+    yield Finding("files", found)
+    plan = store.plan
+    ranked = " ".join(plan.ranking.options) or "as by default"
+    translated = f"; translations of {plan.translated} pages" if plan.translations is not None else ""
+    learned = f"; centre of queries from {plan.learned.count:,} queries" if plan.learned else ""
+    adapted = f"{translated}{learned}" + (f"; adapter '{plan.adapter.name}'" if plan.adapter else "")
+    places = f"paths below {store.root}" if store.root else "paths as they were named"
+    site = f", addresses below {store.site}" if store.site else ""
+    yield Finding("search", f"{ranked}{adapted}; {places}{site}")
+    for tag, reason in store.unknown.items():
+        yield Finding(f"language {tag}", f"encoder '{store.kind.encoder}' hardly knows it: {reason}", "note")
