@@ -26,7 +26,7 @@ def test_a_list_and_a_repeated_flag_are_the_same(name, option):
     assert found[0] == found[1] == found[2], flag
 
 
-@pytest.mark.parametrize("flag", ["language", "languages", "shot_language", "prefer", "detect", "pools", "trackers"])
+@pytest.mark.parametrize("flag", ["language", "languages", "prefer", "detect", "pools", "trackers"])
 def test_options_with_several_names_take_lists(flag):
     assert flag in {parameter for _, each in LISTS for parameter in (each.name, each.name + "s")}
 

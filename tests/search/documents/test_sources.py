@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.common.documents import read
 from metasearch.errors import DataError
-from metasearch.search.documents.read import read, sources
+from metasearch.search.documents.read import sources
 
 
 @pytest.fixture
