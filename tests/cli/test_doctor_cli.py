@@ -95,24 +95,23 @@ def test_versions_machine_and_cache_are_listed_and_the_text_says_the_same(cache)
             assert any(each["about"] in line and line[2:5].strip() in ("ok", "-") for line in lines)
 
 
+SOUND = {
+    "finished": ("a training", {"config.yaml", "model", "files"}),
+    "a run": ("a training", {"checkpoint", "files", "report.md"}),
+    "score": ("scores of an encoder", {"files"}),
+    "encoder": ("an encoder", {"weights"}),
+    "tokenizer": ("a tokenizer", {"tokenizer.json"}),
+    "index": ("an index", {"files"}),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "title", "about"),
-    [
-        ("finished", "a training", {"config.yaml", "model", "files"}),
-        ("a run", "a training", {"checkpoint", "files", "report.md"}),
-        ("score", "scores of an encoder", {"files"}),
-        ("encoder", "an encoder", {"weights"}),
-        ("tokenizer", "a tokenizer", {"tokenizer.json"}),
-        ("index", "an index", {"files"}),
-    ],
-)
-def test_a_sound_folder_is_named_for_what_it_is_and_is_not_changed(place, name, title, about):
-    before = files_of(place / name)
-    tree = doctor(place / name)
-    found = findings(tree, f"{place / name}: {title}")
-    assert about <= set(found)
-    assert files_of(place / name) == before
+def test_a_sound_folder_is_named_for_what_it_is_and_is_not_changed(place):
+    before = files_of(place)
+    tree = doctor(*(place / name for name in SOUND))
+    for name, (title, about) in SOUND.items():
+        assert about <= set(findings(tree, f"{place / name}: {title}"))
+    assert files_of(place) == before
 
 
 def test_what_is_not_finished_says_how_to_go_on(place):

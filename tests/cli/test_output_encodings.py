@@ -7,7 +7,7 @@ import pytest
 
 from metasearch.cli import main
 
-ENCODINGS = ["ascii", "latin-1", "cp1252", "cp932", "koi8-r", "utf-8"]
+ENCODINGS = ["ascii", "latin-1", "cp932", "utf-8"]
 
 
 class Stream(io.TextIOWrapper):
@@ -52,7 +52,7 @@ def test_a_terminal_gets_escapes_for_what_it_lacks(encoding, monkeypatch):
     # Click writes UTF-8 to a terminal that says ASCII, since its locale is then not set up.
     text = out.text("utf-8" if encoding == "ascii" else encoding)
     assert code == 0
-    assert ("\\u0627" in text) == (encoding in ("latin-1", "cp1252", "cp932", "koi8-r"))
+    assert ("\\u0627" in text) == (encoding in ("latin-1", "cp932"))
 
 
 @pytest.mark.parametrize("terminal", [False, True])

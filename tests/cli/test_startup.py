@@ -93,7 +93,7 @@ def test_an_index_and_a_search_import_what_they_need(tmp_path):
     own = {{"pyyaml": "yaml"}.get(name, name) for name in own} | {"metasearch", *NOT_SEARCHING}
     assert loaded & own == SEARCHING
     layers = {name.split(".")[1] for name in parts if name.startswith("metasearch.")}
-    assert layers == {"cli", "config", "data", "encoders", "errors", "io", "retrieval", "runs", "version"}
+    assert layers == {"cli", "config", "data", "encoders", "errors", "io", "runs", "search", "version"}
     assert not [name for name in parts if name.startswith("torch._dynamo")]
 
 
