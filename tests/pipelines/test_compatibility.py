@@ -23,7 +23,6 @@ JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=tru
     [
         ("demo", JSD, r"the loss needs translated questions .*; use --set episodes\.translations=true$"),
         ("demo", [DRAWN], r"episodes\.translations: no loss would read them; .* --set loss\.align=jsd"),
-        ("demo", [DRAWN, "loss.name=infonce"], r"episodes\.translations: no loss would read them"),
         # The first that fits is taken, and that is one which reads none.
         ("demo", [DRAWN, "loss.name=[triplet, infonce]", JSD[1]], r"episodes\.translations: no loss would read them"),
         (

@@ -135,17 +135,17 @@ def test_a_loss_of_the_users_own_is_taken(data):
 
 
 @pytest.mark.parametrize(
-    ("loss", "count"),
+    "loss",
     [
-        (lambda model: TripletLoss(model, TripletDistanceMetric.EUCLIDEAN, 0.3), 3),
-        (lambda model: TripletLoss(model, TripletDistanceMetric.COSINE, 0.3), 3),
-        (lambda model: MultipleNegativesRankingLoss(model, scale=10.0), 3),
+        lambda model: TripletLoss(model, TripletDistanceMetric.EUCLIDEAN, 0.3),
+        lambda model: TripletLoss(model, TripletDistanceMetric.COSINE, 0.3),
+        lambda model: MultipleNegativesRankingLoss(model, scale=10.0),
     ],
 )
-def test_a_loss_of_sentence_transformers_has_the_value_of_ours(loss, count):
+def test_a_loss_of_sentence_transformers_has_the_value_of_ours(loss):
     theirs = loss(model())
     generator = torch.Generator().manual_seed(0)
-    columns = [torch.nn.functional.normalize(torch.randn(6, 8, generator=generator), dim=1) for _ in range(count)]
+    columns = [torch.nn.functional.normalize(torch.randn(6, 8, generator=generator), dim=1) for _ in range(3)]
     settings = _loss_settings(theirs)
     names = ("question", "positive", "negative")
     # As many texts as examples: nothing is a second answer, which ours would not take for a wrong one.

@@ -49,22 +49,13 @@ def place(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("run", "train"),
-        ("score", "score"),
-        ("distillation", "distill"),
-        ("study", "study"),
-        (f"study/cells/{TUNED}", "train"),
-        (f"study/cells/{ZERO}", "score"),
-    ],
-)
-def test_what_a_folder_holds_is_told_by_its_configuration_and_a_finished_one_prints_its_report(place, name, kind):
-    folder = place / name
-    assert kind_of(folder) == kind
-    said = metasearch("resume", folder).stdout
-    assert said == f"{(folder / 'report.md').read_text()}\n{'study' if kind == 'study' else 'run'}: {folder}\n"
+def test_what_a_folder_holds_is_told_by_its_configuration_and_a_finished_one_prints_its_report(place):
+    kinds = {"run": "train", "score": "score", "distillation": "distill", "study": "study"}
+    for name, kind in {**kinds, f"study/cells/{TUNED}": "train", f"study/cells/{ZERO}": "score"}.items():
+        folder = place / name
+        assert kind_of(folder) == kind
+        said = metasearch("resume", folder).stdout
+        assert said == f"{(folder / 'report.md').read_text()}\n{'study' if kind == 'study' else 'run'}: {folder}\n"
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from helpers.parallel import write_corpus
 from metasearch.encoders.builtin import tiny
 from metasearch.training.checkpoint import CheckpointStore
 
-TRAIN = ("train", "--mode=trans", "--encoder=tiny", "--learner=fine-tune", "--max-steps=2")
+TRAIN = ("train", "--task=demo-sts", "--mode=mono-bi", "--encoder=tiny", "--learner=fine-tune", "--max-steps=2")
 EVERY = "--set=budget.eval_every=1"
 SMALL = 4096
 """Bytes."""

@@ -40,8 +40,9 @@ def test_accuracy_is_that_of_both_directions_in_each_language_and_languages_coun
     assert expected[0] != expected[1]
 
 
-@pytest.mark.parametrize("target", ["source", "own"])
-@pytest.mark.parametrize("output", ["pooled", "sentence", "embedding"])
+@pytest.mark.parametrize(
+    ("output", "target"), [("pooled", "source"), ("sentence", "own"), ("embedding", "source"), ("pooled", "own")]
+)
 def test_cosine_is_the_mean_over_both_sides_of_that_to_their_targets(encoder, output, target):
     learner = distilled(encoder, output, target=target)
 
@@ -58,7 +59,7 @@ def test_cosine_is_the_mean_over_both_sides_of_that_to_their_targets(encoder, ou
     assert learner.targets.asked == {p.source for p in PAIRS} | {p.target for p in PAIRS if target == "own"}
 
 
-@pytest.mark.parametrize("size", [1, 3, 8, 100])
+@pytest.mark.parametrize("size", [1, 3, 100])
 def test_the_loss_is_the_mean_over_the_pairs_however_they_are_batched_and_counts_downwards(encoder, size):
     """(1/N) Σ (‖S(s) − T(s)‖² + ‖S(t) − T(s)‖²)/D; the last batch of 8 pairs may hold fewer."""
     learner = distilled(encoder)

@@ -37,7 +37,7 @@ def fingerprint(folder):
 
 
 def scored(encoder, folder, fold=0):
-    ScoreRun(nested(ScoreConfig, task="demo", encoder=str(encoder), fold=fold, device="cpu"), folder).execute()
+    ScoreRun(nested(ScoreConfig, task="demo-sts", encoder=str(encoder), fold=fold, device="cpu"), folder).execute()
     return folder
 
 
@@ -46,18 +46,12 @@ def rows(folder):
 
 
 @pytest.mark.slow
-def test_the_fingerprint_of_the_weights_stands_in_the_configuration_and_in_every_row(encoder, tmp_path):
-    folder = scored(encoder, tmp_path / "run")
-    assert RunFolder(folder).stored(ScoreConfig).weights == {"encoder": fingerprint(encoder)}
-    assert {row["weights"] for row in rows(folder)} == {fingerprint(encoder)}
-    assert not any("seeded" in row for row in rows(folder))
-
-
-@pytest.mark.slow
-def test_a_table_of_two_encoders_of_one_name_is_refused(encoder, tmp_path):
+def test_rows_have_the_fingerprint_of_the_weights_and_a_table_of_two_encoders_of_one_name_is_refused(encoder, tmp_path):
     """Fold 0 with one checkpoint, and fold 1 with another that took its place."""
     before = fingerprint(encoder)
     first = scored(encoder, tmp_path / "first", fold=0)
+    assert RunFolder(first).stored(ScoreConfig).weights == {"encoder": before}
+    assert {(row["weights"], "seeded" in row) for row in rows(first)} == {(before, False)}
     second = scored(replaced(encoder, seed=2), tmp_path / "second", fold=1)
     with pytest.raises(ConfigError, match="was not the same encoder in both") as caught:
         read_study([first, second])
