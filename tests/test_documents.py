@@ -7,7 +7,7 @@ from functools import cache
 import click
 import pytest
 
-from helpers.documents import DOCUMENTS, ROOT, all_commands, anchors, links, names, prose, table
+from helpers.documents import DOCUMENTS, ROOT, anchors, commands, links, names, prose, table
 from metasearch import __version__, errors
 from metasearch.cli import main
 from metasearch.config import registry, yaml
@@ -28,44 +28,32 @@ def flags_of(name):
     return {flag for record in records if record for flag in re.findall(r"(?<!\S)--?[a-z][a-z0-9-]*", record[0])}
 
 
-def label(value):
-    """Return how a test of a command is called."""
-    return value if isinstance(value, str) else " ".join(value)[:60]
-
-
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_bytes()) <= 10_000
 
 
-@pytest.mark.parametrize(("document", "words"), all_commands("metasearch"), ids=label)
-def test_a_command_parses(document, words):
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_commands_parse(document):
     """Every flag is one that `--help` shows, every choice and number is one that the command takes."""
-    assert words[0] in main.list_commands(None)
-    assert {word.split("=")[0] for word in words[1:] if re.match("-[-a-z]", word)} <= flags_of(words[0])
-    main.get_command(None, words[0]).make_context(words[0], words[1:])
+    for words in commands(document, "metasearch"):
+        assert words[0] in main.list_commands(None)
+        assert {word.split("=")[0] for word in words[1:] if re.match("-[-a-z]", word)} <= flags_of(words[0]), words
+        main.get_command(None, words[0]).make_context(words[0], words[1:])
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_flag_of_the_prose_exists(document):
+def test_every_flag_of_the_prose_and_every_target_of_make_exists(document):
     known = {flag for command in main.list_commands(None) for flag in flags_of(command)}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", prose(document))) - NOT_OURS <= known
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_target_of_make_exists(document):
     targets = set(re.findall(r"(?:`|^)make ([a-z-]+)(?:`|\s)", DOCUMENTS[document], flags=re.M))
     assert targets <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M))
 
 
-@pytest.mark.parametrize(("document", "words"), all_commands("python -m"), ids=label)
-def test_a_script_and_its_flags_exist(document, words):
-    if words[0] == "venv":
-        return
-    script = importlib.util.find_spec(words[0])
-    assert script is not None
-    flags = {word for word in words if word.startswith("--")}
+def test_scripts_and_their_flags_exist():
     help_text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").rglob("*.py"))
-    assert {flag for flag in flags if f'"{flag}"' not in help_text} == set()
+    for words in (words for document in DOCUMENTS for words in commands(document, "python -m") if words[0] != "venv"):
+        assert importlib.util.find_spec(words[0]) is not None, words
+        assert {word for word in words if word.startswith("--") and f'"{word}"' not in help_text} == set(), words
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

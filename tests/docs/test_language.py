@@ -24,18 +24,15 @@ def messages_and_docstrings():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_has_short_sentences_plain_turns_and_numbers_in_tables(page):
+def test_a_page_has_short_sentences_plain_turns_and_numbers_in_tables_and_is_in_the_range_of_the_references(page):
+    """Of 13 projects of the field: 11 to 17 words a sentence, 5 to 22 `of` and 6 to 14 clauses for each 1,000 words."""
     text = PAGES[page]
     assert language.long_sentences(text) == []
     assert language.refused_turns(text) == []
     assert language.crowded_paragraphs(text) == []
     assert language.wide_tables(text) == []
 
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_in_the_range_of_the_references(page):
-    """Of 13 projects of the field: 11 to 17 words a sentence, 5 to 22 `of` and 6 to 14 clauses for each 1,000 words."""
-    rates = language.rates(PAGES[page])
+    rates = language.rates(text)
     assert rates.sentence <= 16
     if rates.words >= 300:  # a short page may have one more by chance
         assert rates.of <= 24

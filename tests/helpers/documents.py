@@ -31,11 +31,6 @@ def commands(document: str, program: str) -> list[list[str]]:
     return [words[len(program.split()) :] for words in found]
 
 
-def all_commands(program: str) -> list[tuple[str, list[str]]]:
-    """Return the commands of all documents with the document that each stands in."""
-    return [(document, words) for document in DOCUMENTS for words in commands(document, program)]
-
-
 def table(document: str, head: str) -> list[list[str]]:
     """Return the rows of the table whose first column has a heading, as lists of cells."""
     lines = DOCUMENTS[document].splitlines()
