@@ -212,19 +212,19 @@ def test_systems_and_rivals_are_scored_on_a_small_manual(tmp_path, monkeypatch):
     (tmp_path / "manual.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     monkeypatch.setattr("benchmarks.pages.asked.QUESTIONS", Path(tmp_path))
     [asked] = read_asked(tmp_path, "manual", "")
-    found = {row["system"]: row for row in questions.make_rows(asked, "mini", tmp_path / "runs")}
+    found = {row["system"]: row for row in questions.make_rows(asked, "tiny", tmp_path / "runs")}
     assert set(found) == set(questions.SYSTEMS)
     assert found[questions.ONE]["gains"]["own"] == [0, 0, 0]
     assert all(len(row["each"]["other"]) == 3 for row in found.values())
     # Scores of the table rank pages as the search does.
-    searcher = questions.open_index(asked, "mini", tmp_path / "runs")
+    searcher = questions.open_index(asked, "tiny", tmp_path / "runs")
     table, plan = Table.read(searcher, asked), searcher.store.plan
     scores = searcher.encode_queries(asked.texts) @ searcher.store.quantised.take(slice(None)).T
     way = Way(plan.sharpness, bool(searcher.ranking.balance), grouped=True)
     ranked = [table.rank(*each) for each in zip(scores, [way] * 3, own_tags(searcher, asked.texts), strict=True)]
     assert ranked == search(searcher, asked)
-    others = list(rivals.make_rows(asked, "mini", tmp_path / "runs"))
+    others = list(rivals.make_rows(asked, "tiny", tmp_path / "runs"))
     assert {(row["vectors"], row["ranked"]) for row in others} == {
         (name, ranked) for name in rivals.VECTORS for ranked in (rivals.PASSAGE, rivals.PAGES)
     }
-    assert rivals.table(others, "mini").count("\n") == 1  # the set is in no pool
+    assert rivals.table(others, "tiny").count("\n") == 1  # the set is in no pool

@@ -84,7 +84,7 @@ def test_languages_of_answers_are_measured_in_four_ways_and_kept_once(tmp_path, 
     from benchmarks.paper import answers
 
     monkeypatch.setattr(answers, "ROWS", tmp_path / "answers.jsonl")
-    words = ["--task", "demo", "--encoder", "mini", "--data", Library().path("task", "demo").parent]
+    words = ["--task", "demo", "--encoder", "tiny", "--data", Library().path("task", "demo").parent]
     said = [invoke(answers, *words) for _ in range(2)]
     rows = read_rows(tmp_path / "answers.jsonl")
     assert [row["way"] for row in rows] == ["none", "balanced", "neutral", "neutral + balanced"]

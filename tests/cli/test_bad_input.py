@@ -76,7 +76,8 @@ def test_a_folder_with_something_else_in_it_is_kept(tmp_path):
 def test_a_rate_that_blows_up_ends_with_code_4_and_keeps_what_was_written(tmp_path):
     folder = tmp_path / "run"
     sizes = ["--set=budget.meta_train=40", "--set=budget.meta_valid=4", "--set=budget.eval_every=1"]
-    error = failing(*TRAIN, *sizes, "--set=options.inner_lr=1e38", "--set=options.inner_steps=2", "-o", folder, code=4)
+    train = ["train", "--task", "demo-sts", "--mode", "mono-bi", "--encoder", "tiny"]
+    error = failing(*train, *sizes, "--set=options.inner_lr=1e38", "--set=options.inner_steps=2", "-o", folder, code=4)
     assert "Try a smaller rate" in error
     rows = read_rows(folder / "results.jsonl")
     assert {row["learner"] for row in rows} == {"zero-shot"}

@@ -67,7 +67,7 @@ def test_a_bottleneck_is_best_for_the_words_that_texts_have(tmp_path):
 @pytest.mark.slow
 def test_a_student_can_be_meta_trained_and_what_was_learned_is_a_student(tiny_student, tmp_path):
     folder, run = tiny_student[0], tmp_path / "run"
-    metasearch("train", "--mode", "mono-bi-multi", "--encoder", folder, *QUICK, "-o", run)
+    metasearch("train", "--task", "demo-sts", "--mode", "mono-bi-multi", "--encoder", folder, *QUICK, "-o", run)
     before, after = open_checkpoint(str(folder)), open_checkpoint(str(run / "model"))
     weights = dict(after.embedder.named_parameters())
     assert weights.keys() == dict(before.embedder.named_parameters()).keys()

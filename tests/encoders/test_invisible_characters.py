@@ -42,7 +42,7 @@ def strewn(draw):
     return text, found
 
 
-@pytest.fixture(scope="module", params=["tiny", "mini", "mini-e5", "static"])
+@pytest.fixture(scope="module", params=["tiny", "mini", "static"])
 def encoder(request):
     if request.param == "static":
         return make_static(load_encoder("tiny"))

@@ -87,8 +87,19 @@ def test_a_graph_is_checked_up_to_512_tokens_as_no_table_of_positions_ends():
 
 @pytest.mark.slow
 def test_it_is_trained_from_a_folder_without_padding(folder, tmp_path):
-    given = ["--task", "demo", "--mode", "mono-bi", "--learner", "maml", "--max-steps", 2, "--checkpointing", "layers"]
-    said = metasearch("train", "--encoder", folder, *given, "-o", tmp_path / "run").stderr
+    given = [
+        "--task",
+        "demo-sts",
+        "--mode",
+        "mono-bi",
+        "--learner",
+        "maml",
+        "--max-steps",
+        2,
+        "--checkpointing",
+        "layers",
+    ]
+    said = metasearch("train", "--encoder", folder, *given, "--checkpointing", "layers", "-o", tmp_path / "run").stderr
     assert "padded" not in said
     assert yaml.tree(tmp_path / "run" / "config.yaml")["config"]["compute"]["checkpointing"] == "layers"
     trained = open_checkpoint(str(tmp_path / "run" / "model"), LENGTHS)
