@@ -34,7 +34,7 @@ def site(tmp_path_factory):
     passages = demo_passages("ar", "de", "el", "en", "hi", "ru", "th", "tr")
     passages.append(Passage(EVIL, "<b>evil</b>.txt", 1, "und"))
     folder = tmp_path_factory.mktemp("site") / "index"
-    with running(searcher_of(folder, passages, load_encoder("mini", device="cpu"))) as found:
+    with running(searcher_of(folder, passages, load_encoder("tiny", device="cpu"))) as found:
         yield found
 
 
