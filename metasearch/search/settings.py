@@ -130,6 +130,8 @@ class IndexSettings(Settings):
     """Detect the language of other texts, among such as de,en,fr; always,de,en overrides tags of these languages."""
     names: Annotated[bool, Flag(name="--language-from-filename")] = True
     """Read the language from names such as faq.de.md and de/faq.md; on by default."""
+    translations: Annotated[Literal["path", "hreflang", "none"] | None, Flag(metavar="path|hreflang|none")] = None
+    """Find translations by path or by hreflang alone, or take no pages for translations; by default by both."""
     titles: bool = True
     """Put a document's title before each of its passages; on by default."""
     column: Annotated[str, Flag(metavar="NAME")] = "text"

@@ -19,6 +19,7 @@ from metasearch.config.languages import UNKNOWN, is_known, primary_language
 from metasearch.data.formats.text_files import suffix_of, unpacked
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Chunker, Settings
+from metasearch.search.documents.evidence import decide
 from metasearch.search.documents.languages import (
     disagreements,
     find_folder_language,
@@ -73,6 +74,8 @@ class Source:
     """The tag in its name or its folders."""
     named: bool = False
     """Whether the user named it; else it was found in a folder."""
+    replaced: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Language that it states → the language that its texts are in."""
 
     @cached_property
     def digest(self) -> str:
@@ -225,7 +228,7 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
     asked = settings or Settings()
     detected, shared = Counter[tuple[str, str]](), Counter[str]()
     pages, skipped = Pages(), set[str]()
-    documents = sources(paths, asked.names)
+    documents = decide(sources(paths, asked.names), asked)
     for source in documents:
         try:
             add_page(pages, source, asked)
@@ -324,6 +327,7 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
 def _language(section: Section, text: str, source: Source, settings: Settings, notes: Notes) -> str:
     labels = (section.language, source.language, settings.language or "")
     stated = next(filter(is_known, labels), "")
+    stated = source.replaced.get(stated, stated)
     language = primary_language(stated) if stated else ""
     found = UNKNOWN
     if settings.detect and (not stated or language in settings.detectable):

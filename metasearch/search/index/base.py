@@ -21,7 +21,7 @@ from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition
 
 KEY_BYTES = 16
-FREE = ("neutral",)
+FREE = ("neutral", "translations")
 """Settings that may change in an index with vectors."""
 _SHOWN = 100
 """Names of fields that an error lists."""
@@ -149,7 +149,7 @@ class Kind:
 
 def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with canonical language tags; earlier versions kept all text, and encoded in float32."""
-    found = {"keep_repeated": True, "precision": "float32", **settings}
+    found = {"keep_repeated": True, "precision": "float32", "translations": None, **settings}
     for name in ("language", "detect"):
         value = found.get(name)
         found[name] = list(map(normalise_tag, value)) if isinstance(value, list | tuple) else value

@@ -121,7 +121,9 @@ def _with_projection(
 def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: SearchPlan, again: bool) -> SearchPlan:
     """Return a plan with the map of translations, if enough pages are in several languages; without one if not."""
     known = {each.file.path: each for each in files if len(each.keys) and is_page(each.file.path)}
-    groups = sorted(translations({path: each.file.language for path, each in known.items()}), key=_hash)[:_MOST]
+    languages = {path: each.file.language for path, each in known.items()}
+    names = {path: each.file.group for path, each in known.items()}
+    groups = sorted(translations(languages, names), key=_hash)[:_MOST]
     had = plan.translations is not None
     if len(groups) < LEAST_PAGES:
         if had:

@@ -51,7 +51,9 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, S
     if settings.column in OTHER_COLUMNS:
         raise ConfigError(f"column '{settings.column}' cannot be the column with the text")
     chosen = () if settings.detect == "all" else settings.detect
-    same = settings.model_dump(include={"overlap", "column", "titles", "names", "language", "keep_repeated"})
+    same = settings.model_dump(
+        include={"overlap", "column", "titles", "names", "language", "keep_repeated", "translations"}
+    )
     cut = Settings(limit=length, length=_counter(encoder, length), **same)
     if chosen is not None:
         languages = [tag for tag in chosen if tag != ALWAYS]

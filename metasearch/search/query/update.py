@@ -19,7 +19,8 @@ from metasearch.errors import ConfigError, DataError
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 from metasearch.search.documents.chunking import Settings
-from metasearch.search.documents.languages import are_translated, disagreements
+from metasearch.search.documents.evidence import decide
+from metasearch.search.documents.languages import are_translated, disagreements, group_pages
 from metasearch.search.documents.page_links import read_page_links
 from metasearch.search.documents.pages import Pages, repeated
 from metasearch.search.documents.passage import Notes, Passage, Problem
@@ -116,7 +117,7 @@ def update(
     with writing(folder, kind) as store, nullcontext() if spread is None else spread(folder) as others:
         store.verify()
         where = choose_root(store, paths, documents, root, drop)
-        documents, before = where.rename(documents), store.files
+        documents, before = decide(where.rename(documents), cut), store.files
         unreadable = {where.name(Path(path)): message for path, message in unreadable.items()}
         found = plan(store, where, documents, cut, unreadable, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
@@ -157,8 +158,9 @@ def update(
 
 def _are_translated(found: "Plan", store: IndexWriter) -> bool:
     """Return whether most pages are in several languages, which a line says if they were not before."""
-    pages = {each.file.path: each.file.language for each in found.files if len(each.keys) and is_page(each.file.path)}
-    translated = are_translated(pages)
+    pages = {each.file.path: each.file for each in found.files if len(each.keys) and is_page(each.file.path)}
+    groups = {path: file.group for path, file in pages.items()}
+    translated = are_translated({path: file.language for path, file in pages.items()}, groups)
     if translated and not store.state.get("translated"):
         log.info("most pages are in several languages, so searches balance scores; --no-balance turns that off")
     return translated
@@ -279,8 +281,17 @@ def plan(
         errors = [problem.message for problem in found.problems]
     if errors:
         raise DataError("\n".join(errors))
+    found.files = _grouped(found.files, settings.translations)
     _log(found, settings.detect_always)
     return found
+
+
+def _grouped(files: Sequence[FilePlaces], by: str | None) -> list[FilePlaces]:
+    """Return documents with the names that pages share with their translations."""
+    pages = {each.file.path: each.file for each in files if is_page(each.file.path)}
+    languages = {path: file.language for path, file in pages.items()}
+    names = group_pages(languages, {path: file.group for path, file in pages.items()}, by)
+    return [replace(each, file=replace(each.file, group=names.get(each.file.path, ""))) for each in files]
 
 
 def _compare(
@@ -379,7 +390,7 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
 
 def _linked(places: FilePlaces, source: Source) -> FilePlaces:
     """Return a page with its group and address, unless an index of this release has them already."""
-    if places.file.group or not is_page(source.file):
+    if (places.file.group and source.reader != "markdown") or not is_page(source.file):
         return places
     links = read_page_links(source.path, source.file)
     return replace(places, file=replace(places.file, group=links.group, url=links.url))
