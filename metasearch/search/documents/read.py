@@ -7,11 +7,12 @@ import logging
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from itertools import tee
+from operator import itemgetter
 from pathlib import Path
 
 from metasearch import io
@@ -27,8 +28,8 @@ from metasearch.search.documents.languages import (
     path_without_language,
 )
 from metasearch.search.documents.own_output import file_kind, folder_kind
-from metasearch.search.documents.pages import Pages
-from metasearch.search.documents.passage import BELOW, Notes, Passage, Section
+from metasearch.search.documents.pages import Pages, blocks_of, is_sentence
+from metasearch.search.documents.passage import BELOW, Dropped, Notes, Passage, Section
 
 SUFFIXES = {
     ".txt": "text",
@@ -52,8 +53,10 @@ _PAGES = ("text", "markdown", "html")
 GROUP = "group"
 """Field of rows that a page and its translations share."""
 _PAGE_SUFFIXES = tuple(suffix for suffix, reader in SUFFIXES.items() if reader in _PAGES)
+NO_PAGE = "pages that lead to another one or are not for searches (noindex), skipped; --keep-repeated keeps them"
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
+_SOURCES = "_sources"
 _LARGEST_PAGE = 2**20
 """Bytes of a file above which it is no page."""
 _NAMED = 5
@@ -146,8 +149,7 @@ class _Search:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
             raise _unreadable(folder, error) from None
-        if kind := folder_kind(folder, {entry.name for entry in entries}):
-            self.own.append(f"{folder.as_posix()} ({kind})")
+        if self._is_output(folder, {entry.name for entry in entries}):
             return
         for entry in entries:
             path = folder / entry.name
@@ -167,6 +169,15 @@ class _Search:
                 self.unreadable[path.as_posix()] = str(error)
             except OSError as error:  # of a link to itself
                 self.unreadable[path.as_posix()] = str(_unreadable(path, error))
+
+    def _is_output(self, folder: Path, names: Collection[str]) -> bool:
+        """Return whether a program wrote a folder with these files, and note it."""
+        if kind := folder_kind(folder, names):
+            self.own.append(f"{folder.as_posix()} ({kind})")
+        elif folder.name == _SOURCES and any(folder.parent.glob("*.html")):
+            log.warning("%s: skipped: copies of the sources of the pages beside it, written by Sphinx", folder)
+            return True
+        return bool(kind)
 
     def _add_file(self, path: Path, folder_language: str, named: bool = False) -> None:
         try:
@@ -227,7 +238,7 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
     """
     asked = settings or Settings()
     detected, shared = Counter[tuple[str, str]](), Counter[str]()
-    pages, skipped = Pages(), set[str]()
+    pages, skipped, dropped = Pages(), set[str](), Counter[Dropped]()
     documents = decide(sources(paths, asked.names), asked)
     for source in documents:
         try:
@@ -249,8 +260,11 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
             log.warning("%s: %s: %d", source.file, what, times)
         detected += notes.detected
         shared += notes.repeated
+        dropped.update(notes.dropped)
     for line in (*disagreements(detected, asked.detect_always), *describe_repeated(shared)):
         log.warning("%s", line)
+    if line := describe_dropped(dropped):
+        log.info("%s", line)
 
 
 def is_page(file: str) -> bool:
@@ -300,6 +314,39 @@ def describe_repeated(shared: Mapping[str, int]) -> list[str]:
     ]
 
 
+def describe_dropped(dropped: Mapping[Dropped, int]) -> str:
+    """Return a line about sentences that readers of documents left out, by reason; empty if there are none."""
+    found: dict[str, dict[str, None]] = {}
+    for each in dropped:
+        if each.reason != "repeated" and is_sentence(each.text):
+            found.setdefault(each.reason, {})[each.text] = None
+    counts = (f"{reason} {len(texts):,} ('{next(iter(texts))[:40]}')" for reason, texts in sorted(found.items()))
+    return f"left out, by place: {', '.join(counts)}; --explain FILE shows all of a document" if found else ""
+
+
+def explain(paths: Sequence[str | Path], file: str | Path, settings: Settings | None = None) -> Iterator[str]:
+    """Yield a line for each block of a document: its line, whether it is kept or why not, and its text.
+
+    Args:
+        paths: files and folders of the documents, which tell what most pages share.
+        file: the document.
+        settings: how documents are read.
+    """
+    asked, pages = settings or Settings(), Pages()
+    documents = decide(sources([*paths, file]), asked)
+    for source in documents:
+        add_page(pages, source, asked)
+    pages.decide()
+    source = next(each for each in documents if os.path.samefile(each.path, file))
+    notes, blocks = Notes(), list[tuple[int, str, str]]()
+    for section in pages.sections(source.file, notes) if source.file in pages else _sections(source, asked, notes):
+        blocks += ((line, "kept", text) for text, line in blocks_of(section))
+    blocks += ((each.line, f"dropped ({each.reason})", each.text) for each in notes.dropped)
+    yield from (f"{source.file}:{line}: {verdict}: {text}" for line, verdict, text in sorted(blocks, key=itemgetter(0)))
+    yield from map(str, notes.problems)
+    yield from (f"{source.file}: {what}: {times:,}" for what, times in notes.counts.items())
+
+
 def _sections(source: Source, settings: Settings, notes: Notes) -> Iterator[Section]:
     # When it is used: each reader needs a library of its own.
     reader = import_module(f"metasearch.search.documents.readers.{source.reader}")
@@ -319,7 +366,7 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
             language, mark = _language(section, text, source, settings, notes), section.heading(offset)
             heading = BELOW.join(mark.path)
             yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
-    if not count:
+    if not count and NO_PAGE not in notes.counts:
         notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1
     notes.close(source.path.as_posix())
 

@@ -23,11 +23,12 @@ from metasearch.search.documents.evidence import decide
 from metasearch.search.documents.languages import are_translated, disagreements, group_pages
 from metasearch.search.documents.page_links import read_page_links
 from metasearch.search.documents.pages import Pages, repeated
-from metasearch.search.documents.passage import Notes, Passage, Problem
+from metasearch.search.documents.passage import Dropped, Notes, Passage, Problem
 from metasearch.search.documents.read import (
     NO_CONTENT,
     Source,
     add_page,
+    describe_dropped,
     describe_repeated,
     is_page,
     list_some,
@@ -225,6 +226,8 @@ class Plan:
     """Stated language, detected language → number of passages of the changed files."""
     repeated: Counter[str] = field(default_factory=Counter)
     """Block that was left out, since most pages share it → number of changed pages."""
+    dropped: Counter[Dropped] = field(default_factory=Counter)
+    """Block that its reader left out → number of changed pages."""
     pages: Pages = field(default_factory=Pages)
     """Pages that are read, to be compared with all others."""
     problems: list[Problem] = field(default_factory=list)
@@ -343,6 +346,8 @@ def _log(found: Plan, detect_always: bool) -> None:
             log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
     for line in (*disagreements(found.detected, detect_always), *describe_repeated(found.repeated)):
         log.warning("%s", line)
+    if line := describe_dropped(found.dropped):
+        log.info("%s", line)
 
 
 def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str) -> None:
@@ -384,6 +389,7 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
     found.rows += notes.rows
     found.detected += notes.detected
     found.repeated += notes.repeated
+    found.dropped.update(notes.dropped)
     for what, times in notes.counts.items():
         found.counts.setdefault(what, []).append((times, source.path.as_posix()))
 
