@@ -87,7 +87,7 @@ def command(
         _explain(explain, documents, settings)
         return
     if output is None:
-        raise ConfigError("name the folder of the index: --output INDEX")
+        raise ConfigError("Missing option '-o' / '--output': the folder of the index")
     place = place_of(launcher, launcher_settings)
     if jobs and not place:
         raise ConfigError(f"--jobs {jobs} goes with --launcher local, slurm or ray")

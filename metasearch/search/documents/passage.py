@@ -143,7 +143,7 @@ class Notes:
             self.problems.append(Problem("row skipped", message))
 
     def drop(self, reason: str, texts: Iterable[tuple[str, int]]) -> None:
-        """Note texts that are left out, each with its line."""
+        """Note texts that are no passages, each with its line."""
         found = ((" ".join(text.split()), line) for text, line in texts)
         self.dropped += (Dropped(reason, text, line) for text, line in found if not blank(text))
 

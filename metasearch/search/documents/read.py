@@ -108,7 +108,10 @@ def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[st
     search.report()
     if not search.found:
         where = ", ".join(map(str, named[:3])) + ", ..." * (len(named) > 3)
-        says = f"{where or 'no path was named'}: no documents; their names end in {', '.join(SUFFIXES)}"
+        ends = f"no documents; their names end in {', '.join(SUFFIXES)}"
+        says = f"{where or 'no path was named'}: " + (
+            f"all {search.empty:,} documents are empty" if search.empty else ends
+        )
         raise DataError("\n".join([*search.unreadable.values(), says]))
     if unreadable is None:
         for message in search.unreadable.values():
@@ -127,6 +130,7 @@ class _Search:
     others: Counter[str] = field(default_factory=Counter)
     own: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
+    empty: int = 0
 
     def add(self, path: Path) -> None:
         """Add a file or a folder that was named."""
@@ -192,6 +196,7 @@ class _Search:
                 return
             raise _unreadable(path, error) from None
         if not size:
+            self.empty += 1
             log.warning("%s: skipped: the file is empty", path)
         elif kind := file_kind(path):
             self.own.append(f"{path.as_posix()} ({kind})")
@@ -315,7 +320,7 @@ def describe_repeated(shared: Mapping[str, int]) -> list[str]:
 
 
 def describe_dropped(dropped: Mapping[Dropped, int]) -> str:
-    """Return a line about sentences that readers of documents left out, by reason; empty if there are none."""
+    """Return a line about sentences that readers dropped, by reason; empty without any."""
     found: dict[str, dict[str, None]] = {}
     for each in dropped:
         if each.reason != "repeated" and is_sentence(each.text):

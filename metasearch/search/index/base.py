@@ -21,6 +21,10 @@ from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition
 
 KEY_BYTES = 16
+_OPTIONS = {
+    "length": "--chunk-tokens", "overlap": "--chunk-overlap", "names": "--language-from-filename", "prompts": "--prompt"
+}  # fmt: skip
+"""Setting → the option of `metasearch index` with another name."""
 FREE = ("neutral", "translations")
 """Settings that may change in an index with vectors."""
 _SHOWN = 100
@@ -141,9 +145,10 @@ class Kind:
         for name in sorted((ours.keys() | theirs.keys()) - set(free)):
             before, now = ours.get(name), theirs.get(name)
             if before != now:
+                option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
                 raise ConfigError(
-                    f"{where}: it was made with {name} {json.dumps(before)}, not {json.dumps(now)}; keep that setting, "
-                    "or make an index in another folder"
+                    f"{where}: it was made with {name} {json.dumps(before)}, not {json.dumps(now)}; keep that setting "
+                    f"({option}), or make an index in another folder"
                 )
 
 

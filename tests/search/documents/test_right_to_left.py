@@ -14,7 +14,7 @@ TEXTS = [
     "لا تفتح الصمام (الأحمر) قبل أن تبرد الآلة، ولا تلمس الأجزاء [الساخنة].",
     "الطلاب لا يحتاجون إلى 25 كتاب والسلام على الأهل",
     "أوّلا يتدفّق الماء إلى الأسفل (ASL) في 1.5 ساعة",
-    "אל תפתח את השסתום (האדום) לפני שהמכונה מתקררת, עמוד 12.",
+    "אל תפתח את השסתום (האדום) לפני שהמכונה מתקררת, עמוד 12 כאן.",
     "شیر (قرمز) را باز نکنید، بلاگ و لالایی",
     "مشین ٹھنڈی ہونے سے پہلے والو نہ کھولیں، لائن",
 ]
@@ -36,11 +36,11 @@ def clusters(text):
 def shown(text):
     """Return the glyphs of a line from left to right; words and numbers in the other direction stay as they are."""
     mirrored = str.maketrans("()[]", ")(][")
-    kinds = {"L": "other", "EN": "other", "AN": "other"}
+    other = [bidirectional(each[0]) in ("L", "EN", "AN") or each == "." for each in clusters(text)]
     glyphs = []
-    for other, part in groupby(clusters(text), key=lambda each: kinds.get(bidirectional(each[0]), each == ".") or ""):
-        own = list(part)
-        glyphs += own[::-1] if other == "other" else own
+    for keeps, part in groupby(zip(clusters(text), other, strict=True), key=lambda each: each[1]):
+        own = [glyph for glyph, _ in part]
+        glyphs += own[::-1] if keeps else own
     return [glyph.translate(mirrored) for glyph in reversed(glyphs)]
 
 
@@ -53,25 +53,28 @@ def pdf(lines, mirrored):
             glyph = glyph if mirrored else glyph.translate(str.maketrans("()[]", ")(]["))
             number = numbers.setdefault(glyph, len(numbers) + 1)
             x, y = 560 - (len(glyphs) - column) * 6, 780 - 20 * row
-            content.append(f"1 0 0 1 {x} {y} Tm <{number:04x}> Tj")
+            content.append(f"1 0 0 1 {x} {y} Tm <{number:02x}> Tj")
     stream = f"BT /F1 {SIZE} Tf\n" + "\n".join(content) + "\nET"
-    chars = "\n".join(f"<{number:04x}> <{glyph.encode('utf-16-be').hex()}>" for glyph, number in numbers.items())
+    chars = "\n".join(f"<{number:02x}> <{glyph.encode('utf-16-be').hex()}>" for glyph, number in numbers.items())
     unicode = (
         "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /A def /CMapType 2 def\n"
-        f"1 begincodespacerange <0000> <ffff> endcodespacerange\n{len(numbers)} beginbfchar\n{chars}\nendbfchar\n"
+        f"1 begincodespacerange <00> <ff> endcodespacerange\n{len(numbers)} beginbfchar\n{chars}\nendbfchar\n"
         "endcmap end end"
     )
+    names = " ".join(f"/g{number}" for number in numbers.values())
+    shapes = " ".join(f"/g{number} 6 0 R" for number in numbers.values())
+    shape = "500 0 0 0 480 700 d1 20 0 460 700 re f"
     bodies = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 842] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 842] /Contents 4 0 R "
+        "/Resources << /Font << /F1 5 0 R >> >> >>",
         f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
-        "<< /Type /Font /Subtype /Type0 /BaseFont /A /Encoding /Identity-H /DescendantFonts [6 0 R] /ToUnicode 7 0 R >>",
-        "<< /Type /Font /Subtype /CIDFontType2 /BaseFont /A /DW 500 /FontDescriptor 8 0 R "
-        "/CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>",
+        "<< /Type /Font /Subtype /Type3 /FontBBox [0 0 500 700] /FontMatrix [0.001 0 0 0.001 0 0] /Resources << >> "
+        f"/CharProcs << {shapes} >> /Encoding << /Type /Encoding /Differences [1 {names}] >> /FirstChar 1 "
+        f"/LastChar {len(numbers)} /Widths [{'500 ' * len(numbers)}] /ToUnicode 7 0 R >>",
+        f"<< /Length {len(shape)} >>\nstream\n{shape}\nendstream",
         f"<< /Length {len(unicode)} >>\nstream\n{unicode}\nendstream",
-        "<< /Type /FontDescriptor /FontName /A /Flags 4 /Ascent 800 /Descent -200 /CapHeight 700 /StemV 80 "
-        "/ItalicAngle 0 /FontBBox [0 -200 500 800] >>",
     ]
     found, offsets = b"%PDF-1.4\n", []
     for number, body in enumerate(bodies, 1):

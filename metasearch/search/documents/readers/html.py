@@ -84,6 +84,8 @@ _LINES = _set("br li option tr tbody thead tfoot")
 _CELLS = _set("td th")
 _INLINE = _set("a abbr b bdi bdo cite code data dfn em font i kbd label mark q s samp small span strong sub sup u var")
 """Elements in running text. A script shows one that is `hidden`, such as the keys of a platform."""
+_HEAD_TAGS = _set("head meta link base")
+"""Elements that are not shown and have no text, so that no address leads to them."""
 _EXACT = _set("pre textarea listing xmp plaintext")
 _VOID = _set("area base br col embed hr img input link meta param source track wbr")
 _RUBY = _set("rb rt rp rtc")
@@ -338,7 +340,7 @@ class _Page(HTMLParser):
             self._read_meta(attributes)
         if reason and tag not in _SILENT and tag in _BLOCKS | _LINES:
             self._drop(reason)
-        if shown:
+        if shown and tag not in _HEAD_TAGS:
             self._has_text |= tag == "p" and around.tag in ("", "html", "body")
             self._anchor = attributes.get("id") or (attributes.get("name") if tag == "a" else "") or self._anchor
             if tag in _HEADINGS:

@@ -56,7 +56,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         # Line ends within JSON are written as \n, so a passage has the line of its row.
         values, line, marks = row.values, row.line, None if is_table else ()
         if column not in values:
-            notes.skip_row(str(missing_column(row.place, column, values)))
+            notes.skip_row(f"{missing_column(row.place, column, values)} --column names the column with the text")
             continue
         if is_table:
             before = takewhile(lambda name: name != column, values)
