@@ -12,8 +12,9 @@ from metasearch.data.readers import joined as merge_groups
 from metasearch.data.records import Candidate, RetrievalData, commonest, grouped
 from metasearch.errors import DataError
 from metasearch.search.documents.joining import describe, join
+from metasearch.search.documents.languages import group_pages
 from metasearch.search.documents.passage import Passage
-from metasearch.search.documents.read import group_of, page_of
+from metasearch.search.documents.read import group_of, is_page, page_of
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,12 @@ class _Book:
         self.language = {page: commonest(passages[i].language for i in own) for page, own in self.pages.items()}
         self.translations: dict[str, tuple[str, ...]] = {}
         """Page → itself and its translations."""
-        first = {page: passages[own[0]] for page, own in self.pages.items()}
-        named = {page: replace(each, file=Path(each.file).as_posix()) for page, each in first.items()}
-        for alike in grouped(self.pages, lambda page: group_of(named[page])).values():
+        groups = group_pages({Path(page).as_posix(): tag for page, tag in self.language.items() if is_page(page)})
+        named = {
+            page: groups.get(Path(page).as_posix()) or group_of(replace(passages[own[0]], file=Path(page).as_posix()))
+            for page, own in self.pages.items()
+        }
+        for alike in grouped(self.pages, named.__getitem__).values():
             apart = len({self.language[page] for page in alike}) == len(alike)
             self.translations |= {page: alike if apart else (page,) for page in alike}
 

@@ -7,10 +7,12 @@ The text is in the field `text`, or as `column` of the settings says; `title` st
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import partial
+from html import unescape
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,20 @@ from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.search.documents.passage import Notes, Section
+from metasearch.search.documents.readers.html import html_sections
 
 SUFFIXES = (".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".feather")
 HOLDS = "rows"
 
 BLANK = "rows without text, skipped"
 ROUNDED = "decimals rounded to 64-bit floats"
+AS_HTML = "rows of HTML, read as their text"
+_HTML = re.compile(
+    r"\A\s*<(p|div|ul|ol|h[1-6]|table|section|span|a|strong|b|em|blockquote)\b[^>]*>.*</\1\s*>|<br\s*/?>"
+    r"|</(?:p|li|div|h[1-6]|td|strong|em|span|a|b)\s*>.*</(?:p|li|div|h[1-6]|td|strong|em|span|a|b)\s*>",
+    re.S | re.I,
+)
+"""Text with elements of HTML."""
 _LONGEST = 2**14
 """Bytes of a further field, which each passage of its row keeps."""
 _COUNTED = 20
@@ -49,7 +59,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         # Line ends within JSON are written as \n, so a passage has the line of its row.
         values, line, marks = row.values, row.line, None if is_table else ()
         if column not in values:
-            notes.skip_row(str(missing_column(row.place, column, values)))
+            notes.skip_row(f"{missing_column(row.place, column, values)} --column names the column with the text")
             continue
         if is_table:
             before = takewhile(lambda name: name != column, values)
@@ -62,6 +72,10 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         if blank(text):
             notes.counts[BLANK] += 1
             continue
+        if _HTML.search(text):
+            notes.counts[AS_HTML] += 1
+            text = "\n\n".join(each.text for each in html_sections(text, path, notes))
+            title, marks = unescape(title), ()
         tag = notes.read_language(language, f"{row.place}: language")
         title = "" if blank(title) else " ".join(title.split())
         yield Section(text, line, tag, title, marks, fields=_further_fields(values, settings, notes))
