@@ -35,8 +35,8 @@ _PARAGRAPH = re.compile(r"[^\n]+(?:\n[ \t]*[^\s\n][^\n]*)*")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
 _BETWEEN = re.compile(r"(\s+[-–—|·•»›:]+\s+)")
 """What stands between a page's title and its site's."""
-_SENTENCE = re.compile(r"(?:(?:\S+\s+){4,}|\S{10,})\S*[.!?…。！？؟।][\"'”’»)\]」]*")
-"""A sentence: five words or more, or ten characters without spaces."""
+_ENDS, _QUOTES = tuple(".!?…。！？؟।"), "\"'”’»)]」"
+"""Last characters of a sentence."""
 _NUMBER = re.compile(r"\d+")
 _SAID = np.uint64(0x5851F42D4C957F2D)
 """Marks a pair with a sentence, which has to be on one page."""
@@ -139,9 +139,8 @@ def _hashes(sections: Sequence[Section]) -> Hashes:
     pairs = _pairs(blocks)
     ends = [False, *(is_sentence(each.text) for each in blocks), False]
     said = np.array([before or after for before, after in pairwise(ends)], np.bool_)
-    return np.unique(
-        np.concatenate([pairs, _pairs(blocks, alike=True), pairs[said] ^ _SAID, np.array(titles, np.uint64)])
-    )
+    alike = _pairs(blocks, alike=True) if any(each.kind for each in blocks) else pairs[:0]
+    return np.unique(np.concatenate([pairs, alike, pairs[said] ^ _SAID, np.array(titles, np.uint64)]))
 
 
 def _blocks(sections: Sequence[Section]) -> list[_Block]:
@@ -171,7 +170,7 @@ def _pairs(blocks: Sequence[_Block], alike: bool = False) -> Hashes:
 
 def is_sentence(text: str) -> bool:
     """Return whether a text ends as a sentence does and has at least five words, or ten characters without spaces."""
-    return bool(_SENTENCE.fullmatch(text))
+    return text.rstrip(_QUOTES).endswith(_ENDS) and (text.count(" ") >= 4 or (len(text) > 10 and " " not in text))
 
 
 def blocks_of(section: Section) -> list[tuple[str, int]]:
@@ -212,7 +211,7 @@ def _repeated(blocks: Sequence[_Block], shared: Hashes) -> list[_Block]:
     """Return repeated blocks, in their order; links and footers of parts only beside other repeated blocks."""
     same = np.isin(_pairs(blocks), shared)
     found = dict.fromkeys(chain.from_iterable(_runs(blocks, same.tolist())))
-    alike = same | np.isin(_pairs(blocks, alike=True), shared)
+    alike = same | np.isin(_pairs(blocks, alike=True), shared) if any(each.kind for each in blocks) else same
     if (alike != same).any():
         mixed = (run for run in _runs(blocks, alike.tolist()) if any(not each.kind for each in run))
         found |= dict.fromkeys(chain.from_iterable(mixed))

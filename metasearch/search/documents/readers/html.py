@@ -341,8 +341,8 @@ class _Page(HTMLParser):
             shown = not reason
         if tag == "meta":
             self._read_meta(attributes)
-        if reason and tag not in _SILENT and tag in _BLOCKS | _LINES:
-            self._drop(reason)
+        if reason and self._dropped:
+            self._dropped += " "
         if shown and tag not in _HEAD_TAGS:
             self._has_text |= tag == "p" and around.tag in ("", "html", "body")
             self._anchor = attributes.get("id") or (attributes.get("name") if tag == "a" else "") or self._anchor
@@ -392,18 +392,15 @@ class _Page(HTMLParser):
         ended = ""
         while ended != tag:
             ended = self._open[-1].tag
-            if self._open[-1].reason and (ended in _BLOCKS | _LINES or self._open[-2].shown):
-                self._drop(self._open[-1].reason)
+            if self._open[-1].reason and self._open[-2].shown:
+                self._notes.drop(self._open[-1].reason, [(self._dropped, self._dropped_at)])
+                self._dropped = ""
             if self._open[-1].shown:
                 self._separate(ended)
                 if ended in _HEADINGS:
                     self._level = 0
             self._open.pop()
             self._count[ended] -= 1
-
-    def _drop(self, reason: str) -> None:
-        self._notes.drop(reason, [(self._dropped, self._dropped_at)])
-        self._dropped = ""
 
     def handle_comment(self, data: str) -> None:
         """End the page at a comment without an end, as browsers do."""
