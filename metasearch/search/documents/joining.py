@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import accumulate
+from heapq import nlargest
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Literal
 
 from metasearch.data.formats.text_files import EXAMPLES
 from metasearch.data.overlap import LEAST, key
-from metasearch.search.documents.page_names import PageNames, is_address, is_path
+from metasearch.search.documents.addresses import Match, PageNames
+from metasearch.search.documents.page_names import is_path
 from metasearch.search.documents.passage import Passage
 
 How = Literal["path", "address", "id", "text", "words", ""]
@@ -28,6 +30,8 @@ _MEANT = 0.5
 """Share of such a passage's words that the text has at least."""
 _ALIKE = 0.75
 """How similar names of files have to be where their folders are not (0 to 1)."""
+_COMPARED = 1000
+"""Names of files that are compared letter by letter: the ones with most pairs of letters of a name at their end."""
 _RAREST = 8
 """Words by which texts with the same words are looked up."""
 _WORD = re.compile(r"\w+")
@@ -46,6 +50,8 @@ class Joined:
         passages: indices of the passages that it means, ascending: all of a page that is named, and those that a
             quoted text is in, or that are in it.
         how: by what it was joined; empty if it was not.
+        base: of an address, such as `https://example.org/help/ is help/`.
+        reason: why a name means no page.
         nearest: of the first labels that were not joined, the page with the most similar name or words; or empty.
     """
 
@@ -54,18 +60,22 @@ class Joined:
     files: tuple[str, ...] = ()
     passages: tuple[int, ...] = ()
     how: How = ""
+    base: str = ""
+    reason: str = ""
     nearest: str = ""
 
 
 def join(
-    labels: Iterable[tuple[str, str]], passages: Sequence[Passage], folders: Sequence[str | Path] = ()
-) -> list[Joined]:
+    labels: Iterable[tuple[str, str]], passages: Sequence[Passage], folders: Sequence[str | Path] = (),
+    bases: Sequence[str] = (),
+) -> list[Joined]:  # fmt: skip
     """Return what each label means, in their order.
 
     Args:
         labels: the place of each, and the path, address, id or text that it has.
         passages: all passages of the documents, in their order.
         folders: files and folders of the documents as they were named; paths may be relative to them.
+        bases: addresses that stand for a folder; see `PageNames`.
 
     Example:
         >>> pages = [Passage("Print the label.", "site/returns.html", 1)]
@@ -73,41 +83,31 @@ def join(
         ('site/returns.html',)
     """
     rows = list(labels)
-    names = PageNames(passages, folders)
-    found: dict[str, tuple[Sequence[int], How]] = {}
-    for named in dict.fromkeys(named for _, named in rows):
-        if match := names.find(named):
-            found[named] = match
-    texts = [each for each in dict.fromkeys(named for _, named in rows) if each not in found and not _is_name(each)]
-    found |= {named: (held, "text") for named, held in _find_texts(texts, passages).items()}
-    words = _Words(passages if len(found) < len({named for _, named in rows}) else ())
-    for named in texts:
-        if named not in found and (same := words.find(named)):
-            found[named] = same, "words"
-    left = [named for named in dict.fromkeys(named for _, named in rows) if named not in found][:EXAMPLES]
-    nearest = {each: _nearest_name(each, names) if _is_name(each) else words.nearest(each) for each in left}
-    return [_joined(place, named, found, nearest, passages) for place, named in rows]
-
-
-def _is_name(text: str) -> bool:
-    return is_address(text) or is_path(text)
+    distinct = dict.fromkeys(named for _, named in rows)
+    names = PageNames(passages, folders, distinct, bases)
+    found = {named: names.find(named) for named in distinct}
+    texts = [named for named, match in found.items() if not match.how and not match.reason and not is_path(named)]
+    held: dict[str, tuple[Sequence[int], How]] = {}
+    held |= {text: (own, "text") for text, own in _find_texts(texts, passages).items()}
+    words = _Words(passages if len(held) < len(texts) else ())
+    held |= {text: (same, "words") for text in texts if text not in held and (same := words.find(text))}
+    lost = [named for named, match in found.items() if not match.how and named not in held][:EXAMPLES]
+    nearest = {each: words.nearest(each) if each in texts else _nearest_name(each, names) for each in lost}
+    return [_joined(place, named, found[named], held.get(named), nearest, passages) for place, named in rows]
 
 
 def _joined(
-    place: str,
-    named: str,
-    found: Mapping[str, tuple[Sequence[int], How]],
-    nearest: Mapping[str, str],
+    place: str, named: str, match: Match, held: tuple[Sequence[int], How] | None, nearest: Mapping[str, str],
     passages: Sequence[Passage],
-) -> Joined:
-    if named not in found:
-        return Joined(place, named, nearest=nearest.get(named, ""))
-    held, how = found[named]
-    return Joined(place, named, tuple(dict.fromkeys(passages[i].file for i in held)), tuple(held), how)
+) -> Joined:  # fmt: skip
+    own, how = held or (match.passages, match.how)
+    files = tuple(dict.fromkeys(passages[i].file for i in own))
+    reason = "" if how else match.reason or "no such page" * is_path(named)
+    return Joined(place, named, files, tuple(own), how, match.base, reason, nearest.get(named, ""))
 
 
 def describe(joined: Sequence[Joined]) -> str:
-    """Return a line: how many labels were joined by what, and the first of those that were not.
+    """Return a line: how many labels were joined by what, their bases, and the first labels that were not joined.
 
     Example:
         >>> describe([Joined("row 1", "a.md", ("a.md",), (0,), "path"), Joined("row 2", "b.md", nearest="a.md")])
@@ -116,6 +116,7 @@ def describe(joined: Sequence[Joined]) -> str:
     counts = Counter(each.how for each in joined if each.how)
     by = ", ".join(f"{_NAMES.get(how, how)} {count}" for how, count in counts.most_common())
     line = f"joined to pages: {counts.total()} of {len(joined)} labels" + (f" ({by})" if by else "")
+    line += "".join(f"; {base}" for base in dict.fromkeys(each.base for each in joined if each.base))
     if not (left := [each for each in joined if not each.how]):
         return line
     first = [f"{each.place} '{_shortened(each.named)}'" + _hint(each) for each in left[:EXAMPLES]]
@@ -126,7 +127,8 @@ _NAMES: Mapping[str, str] = {"words": "the same words"}
 
 
 def _hint(label: Joined) -> str:
-    return f" (nearest: {label.nearest})" if label.nearest else ""
+    said = [label.reason, f"nearest: {label.nearest}" * bool(label.nearest)]
+    return f" ({'; '.join(filter(None, said))})" if any(said) else ""
 
 
 def _shortened(text: str) -> str:
@@ -138,6 +140,9 @@ def _nearest_name(named: str, names: PageNames) -> str:
     """Return the path from its folder of the page with the most similar name."""
     tail = "/".join(named.rstrip("/").split("/")[-2:])
     known = {relative: None for relative, _ in names.short.values()}
+    if len(known) > _COMPARED:
+        pairs = set(pairwise(tail.casefold()))
+        known = dict.fromkeys(nlargest(_COMPARED, known, key=lambda each: len(pairs & {*pairwise(each[-len(tail) :])})))
     last = {Path(relative).name: relative for relative in known}
     close = get_close_matches(named, known, n=1) or get_close_matches(tail, known, n=1)
     return (close or [last[each] for each in get_close_matches(Path(named).name, last, 1, _ALIKE)] or [""])[0]

@@ -46,11 +46,10 @@ SUFFIXES = {
 }
 """End of a document's name → module of `metasearch.search.documents.readers`; `.gz` may follow."""
 
-_PAGES = ("text", "markdown", "html")
-"""Readers of files that are one page. A line of other files is a row of a table, a page of PDF or a Word paragraph."""
 GROUP = "group"
 """Field of rows that a page and its translations share."""
-_PAGE_SUFFIXES = tuple(suffix for suffix, reader in SUFFIXES.items() if reader in _PAGES)
+_PAGE_SUFFIXES = tuple(suffix for suffix, reader in SUFFIXES.items() if reader != "rows" and suffix != ".pdf")
+"""Ends of files that are one page. A line of other files is a row of a table or a page of a PDF."""
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
 _LARGEST_PAGE = 2**20

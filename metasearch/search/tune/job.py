@@ -174,7 +174,7 @@ class TuneRun(Run[TuneConfig]):
     def _adapt(self, index: Path, choice: Choice) -> None:
         """Compute the adapter for the vectors of the index, which is searched with it."""
         searcher = Searcher(LocalStore.open(index), self.encoder)
-        trial = Trial.of(searcher, self._named, self.config.folds, self.config.same_page)
+        trial = Trial.of(searcher, self._named, self.config.folds, self.config.same_page, self.config.base)
         # A tuning that was stopped after this continues here.
         if _ADAPTER not in {each.name for each in adapters_in(trial.index.store.state)}:
             trial.add(_ADAPTER, choice.kept.step.learner, str(choice), kept=True)
@@ -351,7 +351,7 @@ class TuneRun(Run[TuneConfig]):
         index = self.files.path / "base"
         update(index, config.documents, self.encoder, self._index, config.encoder.name, callback=callback)
         self.store = LocalStore.open(index)
-        how = config.folds, config.same_page, _SEARCHED, config.documents
+        how = config.folds, config.same_page, _SEARCHED, config.documents, config.base
         self.labels, notes = labels_on_pages(self.store, self._named, *how)
         for note in notes:
             self._note(note)

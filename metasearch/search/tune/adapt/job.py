@@ -63,6 +63,7 @@ def adapt(
     name: str | None = None,
     columns: Mapping[str, str] | None = None,
     same_page: bool | None = None,
+    bases: Sequence[str] = (),
     encoder: str | None = None,
     device: Device = "auto",
     trust_remote_code: bool = False,
@@ -82,6 +83,7 @@ def adapt(
         name: of the adapter; by default `adapter-1`, `adapter-2` and so on.
         columns: name of a value → its column, such as `{"query": "question"}`.
         same_page: whether translations of a page answer what it answers; by default where paths or groups show them.
+        bases: addresses that stand for the documents, or for a folder of them as `ADDRESS=FOLDER`; found by default.
         encoder: new place of the encoder, if it has moved.
         device: device of the encoder.
         trust_remote_code: run Python code that comes with the encoder.
@@ -98,20 +100,22 @@ def adapt(
     assert isinstance(store, LocalStore)
     chosen = name if name is not None else _free_name(store.state)
     require_new(store.state, chosen, store.folder)
-    trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page)
+    trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page, bases)
     table = trial.table()
     choice, line = Choice.of(table), table.choose()
     form = table.lines[line][0].learner or ANSWERED
     return AdaptResult(trial.add(chosen, form, str(choice), kept=bool(line)), choice)
 
 
-def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None) -> Labels:
+def join_labels(
+    store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, bases: Sequence[str] = ()
+) -> Labels:
     """Return labels on the pages of an index, with folds; candidates are named `passage PLACE`.
 
     Raises:
         DataError: fewer than half of the labels have a page, or they are too few to hold some out.
     """
-    joined, notes = labels_on_pages(store, data, folds, same_page, SEARCHED)
+    joined, notes = labels_on_pages(store, data, folds, same_page, SEARCHED, bases=bases)
     for note in notes:
         log.info("%s", note)
     if joined.benchmark is None:
@@ -124,8 +128,9 @@ def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: b
 
 
 def labels_on_pages(
-    store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, most: int, named: Sequence[str] = ()
-) -> tuple[Labels, tuple[str, ...]]:
+    store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, most: int, named: Sequence[str] = (),
+    bases: Sequence[str] = (),
+) -> tuple[Labels, tuple[str, ...]]:  # fmt: skip
     """Return labels on the pages of an index, and what was joined and is searched, in words.
 
     Args:
@@ -135,6 +140,7 @@ def labels_on_pages(
         same_page: whether translations of a page answer what it answers; by default they do.
         most: passages of pages without a label that are searched.
         named: files and folders of the documents as they were named; by default the root of the index.
+        bases: addresses that stand for a folder.
 
     Raises:
         DataError: fewer than half of the labels have a page.
@@ -142,7 +148,7 @@ def labels_on_pages(
     found, root = store.passages_by_place(), store.root
     passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
     folders = named or ([] if root is None else [str(root)])
-    pages = Pages.of(data, passages, folders, most, same_page)
+    pages = Pages.of(data, passages, folders, most, same_page, bases)
     labels = replace(Labels.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance))
     return labels, pages.notes
 
@@ -167,11 +173,13 @@ class Trial:
     pool: Pool
 
     @classmethod
-    def of(cls, searcher: Searcher, labels: RetrievalData, folds: int, same_page: bool | None) -> Self:
+    def of(
+        cls, searcher: Searcher, labels: RetrievalData, folds: int, same_page: bool | None, bases: Sequence[str] = ()
+    ) -> Self:
         """Join labels to the pages of an index, and encode their queries; errors as in `join_labels`."""
         store, ranking = searcher.store, searcher.ranking
         assert isinstance(store, LocalStore)
-        joined = join_labels(store, labels, folds, same_page)
+        joined = join_labels(store, labels, folds, same_page, bases)
         pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
         return cls(joined, SearchedIndex.of(searcher, joined.everything), pool)
 
