@@ -79,7 +79,8 @@ class Pages:
         questions = [each for each in data.questions if each.id in asked]
         own = merge_groups(questions, candidates)
         wrong = _wrong(data, meant, book, relevant)
-        others = _spread([page for page in book.pages if page not in near], book.pages, most)
+        labelled = {*near}
+        others = _spread([page for page in book.pages if page not in labelled], book.pages, most)
         notes = [said, *clicked, *_describe(data, asked, book, near, others, translated)]
         beside = frozenset(_id(i) for page in near for i in book.pages[page] if i not in positive)
         unlabelled = tuple(book.candidate(i, relevant) for page in others for i in book.pages[page])
