@@ -7,6 +7,7 @@ a script of the page reads; any other one is a place in the page.
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -46,7 +47,15 @@ class Address(NamedTuple):
 def tidy_path(path: str) -> str:
     """Return a path in NFC with single slashes, and none at its ends."""
     path = (path if path.isascii() else unicodedata.normalize("NFC", path)).replace("\\", "/")
+    if "//" not in path and "./" not in path and not path.endswith("."):
+        return path.strip("/")
     return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+@lru_cache(1024)
+def _tidy_host(host: str) -> str:
+    found = _HOST.fullmatch(host.lower())
+    return unquote(found[1]) if found else host
 
 
 def parse_address(text: str) -> Address:
@@ -60,8 +69,7 @@ def parse_address(text: str) -> Address:
     assert match is not None
     host, path, query, fragment = match.groups("")
     if host:
-        found = _HOST.fullmatch(host.lower())
-        host = unquote(found[1]) if found else host
+        host = _tidy_host(host)
     if query:
         own = (part for part in query.split("&") if part and not _TRACKING.match(part))
         query = "&".join(sorted(unicodedata.normalize("NFC", unquote(part.replace("+", " "))) for part in own))
