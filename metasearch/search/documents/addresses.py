@@ -262,7 +262,7 @@ def _evenly(addresses: Sequence[Address]) -> Sequence[Address]:
 
 
 def _closest(files: Sequence[_File], path: str) -> list[_File]:
-    """Return the files that are closest to a path as it is written: with its suffix, or the page of a folder."""
+    """Return the files closest to a path: with its suffix, or the page of a folder."""
     left, last = list(dict.fromkeys(files)), path.rpartition("/")[2]
     if len(left) > 1:
         stems = {file: _stem(file.key).lower() for file in left}
