@@ -51,7 +51,12 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
     "--vectors", type=click.Path(path_type=Path), metavar="FILE",
     help="Write passages and float16 vectors to a .parquet file.",
 )  # fmt: skip
-@click.option("--explain", type=click.Path(path_type=Path), metavar="FILE", help="Print the blocks of a document, kept or dropped.")
+@click.option(
+    "--explain",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Print the blocks of a document, kept or dropped.",
+)
 @click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages.")
 @click.option("--prune", "drop", is_flag=True, help="Remove documents that were not named, even if they exist.")
 @_options.launcher_of("Encode in jobs: on this machine, on Slurm or on Ray.")

@@ -24,7 +24,7 @@ from metasearch.search.documents.readers.html import html_sections
 from metasearch.search.documents.readers.right_to_left import RIGHT_TO_LEFT, read_right_to_left
 
 SUFFIXES = (".pdf", ".docx")
-HOLDS = "parts"
+HOLDS = {".pdf": "parts", ".docx": "page"}
 
 NO_TEXT = "pages without text, which may be scanned"
 _ID = re.compile(r' id="[^"]*"')

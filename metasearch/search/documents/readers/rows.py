@@ -19,7 +19,7 @@ from typing import Any
 from uuid import UUID
 
 from metasearch.data.formats.blank import blank, half_pair
-from metasearch.data.formats.rows import missing_column, read_rows
+from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
@@ -54,7 +54,8 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         reasons.append(f"{place}: {reason}")
         notes.skip_row(reasons[-1])
 
-    for row in read_rows(path, {column: column}, damaged=damaged, single=(column, *OTHER_COLUMNS)):
+    rows = read_rows(path, {column: column}, damaged=damaged, single=(column, *OTHER_COLUMNS))
+    for row in _with_option(rows, column):
         count += 1
         # Line ends within JSON are written as \n, so a passage has the line of its row.
         values, line, marks = row.values, row.line, None if is_table else ()
@@ -81,6 +82,15 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         yield Section(text, line, tag, title, marks, fields=_further_fields(values, settings, notes))
     if reasons and not count and all("not UTF-8" in reason for reason in reasons):
         raise DataError(reasons[0])
+
+
+def _with_option(rows: Iterator[Row], column: str) -> Iterator[Row]:
+    """Yield rows; the error for a missing column names the option."""
+    try:
+        yield from rows
+    except DataError as error:
+        option = " Name yours: --column COLUMN" * (f"no column '{column}'" in str(error))
+        raise DataError(f"{error}{option}") from None
 
 
 def _read_text(row: Mapping[str, object], name: str) -> str:

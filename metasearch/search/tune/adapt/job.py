@@ -1,7 +1,7 @@
 """`metasearch.adapt`: computes a query adapter of an index, and searches with it if it helps on held-out folds."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count, product
@@ -62,6 +62,7 @@ def adapt(
     name: str | None = None,
     columns: Mapping[str, str] | None = None,
     same_page: bool | None = None,
+    bases: Sequence[str] = (),
     encoder: str | None = None,
     device: Device = "auto",
     trust_remote_code: bool = False,
@@ -81,6 +82,7 @@ def adapt(
         name: of the adapter; by default `adapter-1`, `adapter-2` and so on.
         columns: name of a value → its column, such as `{"query": "question"}`.
         same_page: whether translations of a page answer what it answers; by default where paths or groups show them.
+        bases: addresses that stand for the documents, or for a folder of them as `ADDRESS=FOLDER`; found by default.
         encoder: new place of the encoder, if it has moved.
         device: device of the encoder.
         trust_remote_code: run Python code that comes with the encoder.
@@ -98,7 +100,7 @@ def adapt(
     known = {each.name for each in adapters_in(store.state)}
     chosen = name or next(free for i in count(1) if (free := f"adapter-{i}") not in known)
     require_new(store.state, chosen, store.folder)
-    trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page)
+    trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page, bases)
     table = trial.table()
     choice, line = Choice.of(table), table.choose()
     step = table.lines[line][0]
@@ -110,13 +112,15 @@ def adapt(
     return AdaptResult(trial.add(chosen, step.learner or ANSWERED, result, kept=step.adapts), choice)
 
 
-def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None) -> Labels:
+def join_labels(
+    store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, bases: Sequence[str] = ()
+) -> Labels:
     """Return labels on the pages of an index, with folds; candidates are named `passage PLACE`.
 
     Raises:
         DataError: fewer than half of the labels have a page, or they are too few to hold some out.
     """
-    joined, notes = Labels.on_index(store, data, folds, same_page, SEARCHED)
+    joined, notes = Labels.on_index(store, data, folds, same_page, SEARCHED, bases=bases)
     for note in notes:
         log.info("%s", note)
     if joined.benchmark is None:
@@ -143,11 +147,13 @@ class Trial:
     pool: Pool
 
     @classmethod
-    def of(cls, searcher: Searcher, labels: RetrievalData, folds: int, same_page: bool | None) -> Self:
+    def of(
+        cls, searcher: Searcher, labels: RetrievalData, folds: int, same_page: bool | None, bases: Sequence[str] = ()
+    ) -> Self:
         """Join labels to the pages of an index, and encode their queries; errors as in `join_labels`."""
         store, ranking = searcher.store, searcher.ranking
         assert isinstance(store, LocalStore)
-        joined = join_labels(store, labels, folds, same_page)
+        joined = join_labels(store, labels, folds, same_page, bases)
         pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
         return cls(joined, SearchedIndex.of(searcher, joined.everything), pool)
 
