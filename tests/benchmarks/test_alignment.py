@@ -17,13 +17,6 @@ CPU = torch.device("cpu")
 OWN = {"encoder": "tiny", "trained": "projection"}
 
 
-def row(variant, fold=0, seed=0, value=0.5, untrained=0.4, **more):
-    """Return a row of a projection whose test score is the same in all languages."""
-    named = {"variant": variant, "loss": "infonce", "rate": 1e-3, "steps": 4, "fold": fold, "seed": seed}
-    other = {"labels": None, "dev": {}, "kd_share": None, "queries": "random", "negatives": "random"}
-    return {**named, **other, **OWN, "test": {"mean": value}, "untrained": {"mean": untrained}, **more}
-
-
 @pytest.mark.slow
 def test_a_frozen_encoder_looks_vectors_up_and_trains_its_projection_alone(tmp_path):
     benchmark = ms.load_benchmark("demo", "mono-bi-multi", fold=0)

@@ -1,18 +1,7 @@
 """The curve over the number of labels: what is trained, which rows are kept, and what its table says."""
 
 from benchmarks.paper import labels
-from benchmarks.paper.cells import DIGITS
 from metasearch.config.library import Library
-
-
-def whole(fold, value, learner="zero-shot", recipe=None, pool="multilingual"):
-    """Return a cell of the study with all labels, of a question with the same value in an own and another language."""
-    return {
-        **{"task": "lareqa-sentences", "encoder": "aligned", "weights": "w", "fold": fold, "seed": 0, "pool": pool},
-        **{"learner": learner, "recipe": recipe, "mode": recipe and "mixt", "config": {}, "measure": "map@20"},
-        **{"data": "d", "versions": {}, "facts": {}},
-        "values": {language: [round(value * DIGITS)] * 2 for language in ("de", "ru")},
-    }
 
 
 def test_sets_are_as_large_as_the_labels_and_no_label_of_dev_is_read(tmp_path):

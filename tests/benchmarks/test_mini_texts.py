@@ -15,17 +15,10 @@ def index(*texts, passages=()):
     return overlap.Index(test_sets.TestSet("T", placed, placed[len(texts) :]))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Here comes the bus!", "here  comes, the BUS."),
-        ("«Ｃafé» – 5 €", "cafe\u0301 5"),
-        ("Straße", "STRASSE"),
-        ("हिन्दी में।", "हिन्दी में"),
-    ],
-)
-def test_texts_are_the_same_up_to_case_width_punctuation_and_spaces(one, other):
-    assert overlap.key(one) == overlap.key(other)
+def test_texts_are_the_same_up_to_case_width_punctuation_and_spaces():
+    same = {"Here comes the bus!": "here  comes, the BUS.", "«Ｃafé» – 5 €": "cafe\u0301 5", "Straße": "STRASSE"}
+    for one, other in {**same, "हिन्दी में।": "हिन्दी में"}.items():
+        assert overlap.key(one) == overlap.key(other)
 
 
 def test_either_side_of_a_pair_overlaps_and_others_do_not():

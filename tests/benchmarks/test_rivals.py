@@ -3,22 +3,8 @@
 import pytest
 
 from benchmarks.paper import rivals
-from benchmarks.paper.cells import DIGITS
 from benchmarks.paper.rivals import RIVALS
 from metasearch.config.library import Library
-from metasearch.config.recipe import NEUTRAL
-
-
-def cell(fold, value, learner="zero-shot", recipe=None, pool="multilingual", mode="trans"):
-    """Return a cell of two questions with the same value, in a language with labels and in one without."""
-    through_map = {"recipe": {"neutralise": {"when": "before"}}}
-    trained = learner not in ("zero-shot", NEUTRAL)
-    return {
-        **{"task": "lareqa-sentences", "encoder": "e5", "fold": fold, "seed": 0, "pool": pool, "learner": learner},
-        **{"recipe": recipe, "mode": mode if trained else None, "config": through_map if trained else {}},
-        **{"measure": "map@20", "data": "d", "versions": {}, "facts": {}},
-        "values": {language: [round(value * DIGITS)] * 2 for language in ("de", "ru")},
-    }
 
 
 @pytest.mark.parametrize("name", RIVALS)

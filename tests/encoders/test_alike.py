@@ -30,16 +30,12 @@ def dense():
 
 
 SAME = {
-    "two prompts": lambda: model(prompts=PROMPTS),
-    "a question's prompt alone": lambda: model(prompts={"query": "query: "}),
     "a default prompt": lambda: model(prompts={**PROMPTS, "sts": "text: "}, default_prompt_name="sts"),
-    "a default prompt that is empty": lambda: model(prompts={**PROMPTS, "sts": ""}, default_prompt_name="sts"),
     "last token": lambda: model("lasttoken", prompts=PROMPTS),
     "two poolings": lambda: model(("cls", "max")),
     "prompts that are not pooled, none of them": lambda: model(include_prompt=False),
     "a dense layer": lambda: model(further=[dense()], unit=True),
-    "all of its numbers": lambda: model(truncate_dim=HIDDEN),
-    "dot product": lambda: model(similarity_fn_name="dot"),
+    "all of its numbers, by dot product": lambda: model(truncate_dim=HIDDEN, similarity_fn_name="dot"),
     "dot product of unit vectors": lambda: model(similarity_fn_name="dot", unit=True),
     "euclidean": lambda: model(similarity_fn_name="euclidean"),
     "manhattan of unit vectors": lambda: model(similarity_fn_name="manhattan", unit=True),
@@ -47,7 +43,7 @@ SAME = {
 ROLES = {"question": "encode_query", "candidate": "encode_document", "text": "encode"}
 
 
-ALONE = ("dot product of unit vectors", "euclidean")
+ALONE = ("dot product of unit vectors", "euclidean", "manhattan of unit vectors")
 """Cases whose every part another one has too."""
 
 

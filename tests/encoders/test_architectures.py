@@ -7,6 +7,7 @@ from transformers import AutoModel
 
 from helpers.architectures import NOT_TINY, POSITIONS, text_kinds, tokenizer, write_tiny
 from helpers.gradients import Case
+from helpers.tiers import others_slow
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.training.outer_gradients import OuterGradients
@@ -80,7 +81,7 @@ def save_and_open(encoder, trained, saved):
     assert again.input.longest == encoder.input.longest
 
 
-@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("kind", others_slow(QUICK, quick=("roberta", "canine", "mamba", "bart")))
 def test_an_architecture_works_or_is_refused_in_one_line(kind, tmp_path):
     write_tiny(kind, tmp_path / "tiny")
     if kind in REFUSED:
@@ -90,7 +91,7 @@ def test_an_architecture_works_or_is_refused_in_one_line(kind, tmp_path):
         check(tmp_path / "tiny", tmp_path / "saved")
 
 
-@pytest.mark.parametrize("kind", LONGEST)
+@pytest.mark.parametrize("kind", others_slow(LONGEST, quick=("roberta", "led")))
 def test_a_text_is_cut_at_the_positions_of_the_network(kind, tmp_path):
     write_tiny(kind, tmp_path)
     encoder = open_checkpoint(str(tmp_path))

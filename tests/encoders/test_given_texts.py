@@ -95,21 +95,22 @@ NAMES = [
 def test_every_ordered_collection_is_read_as_a_list(functions, name):
     call = functions[name]
     expected = call(TEXTS)
-    for what, collect in COLLECTIONS.items():
-        found = call(collect(TEXTS))
+    # A new model takes tenths of a second: a collection that is read once, and one whose items are no `str`.
+    new = ("generator", "array") if name in ("trim", "make_student", "make_static") else COLLECTIONS
+    for what in new:
+        found = call(COLLECTIONS[what](TEXTS))
         same = found == expected
         assert same if isinstance(same, bool) else same.all(), what
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("text", ["abc", ""])
-def test_one_text_in_the_place_of_a_list_is_refused(functions, name, text):
+def test_one_text_in_the_place_of_a_list_is_refused(functions, text):
     """To Python a text is a list of letters, each of which would get a vector of its own."""
-    with pytest.raises(TypeError, match=f"expected a list of texts, got the text '{text}'"):
-        functions[name](text)
+    for call in functions.values():
+        with pytest.raises(TypeError, match=f"expected a list of texts, got the text '{text}'"):
+            call(text)
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     ("item", "says"),
     [
@@ -120,9 +121,11 @@ def test_one_text_in_the_place_of_a_list_is_refused(functions, name, text):
         ("a \ud83d", "got half a surrogate pair, U\\+D83D"),
     ],
 )
-def test_an_item_that_is_no_text_is_named_by_its_number(functions, name, item, says):
-    with pytest.raises(DataError, match=rf"^(texts|queries)\[1\]: expected a text, {says}.*$"):
-        functions[name](["a", item])
+def test_an_item_that_is_no_text_is_named_by_its_number(functions, item, says):
+    assert [*functions] == NAMES
+    for call in functions.values():
+        with pytest.raises(DataError, match=rf"^(texts|queries)\[1\]: expected a text, {says}.*$"):
+            call(["a", item])
 
 
 @pytest.mark.parametrize(

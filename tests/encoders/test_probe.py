@@ -12,6 +12,7 @@ from sentence_transformers.sentence_transformer.modules import CNN, LSTM, Dense,
 from torch import nn
 
 from helpers.backbones import CONFIGS, HIDDEN, LENGTHS, make
+from helpers.tiers import others_slow
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import EncoderError
 
@@ -81,10 +82,12 @@ def texts_of(lengths):
 COUNTED_FROM_THE_LEFT = ("bert", "gpt2", "albert", "mpnet")
 """Families whose positions change with padding on the left."""
 PLACES = [(kind, ["mean", "last"][i % 2], side) for i, kind in enumerate(BACKBONES) for side in ("left", "right")]
+QUICK = [place for place in PLACES if place[0] in ("bert", "xlm-roberta")]
 
 
-@pytest.mark.parametrize(("kind", "head", "side"), PLACES)
-def test_a_text_has_one_vector_whatever_stands_beside_it_or_is_refused(kind, head, side):
+@pytest.mark.parametrize("place", others_slow(PLACES, QUICK), ids=str)
+def test_a_text_has_one_vector_whatever_stands_beside_it_or_is_refused(place):
+    kind, head, side = place
     if kind == "fnet" or (side == "left" and kind in COUNTED_FROM_THE_LEFT):
         with pytest.raises(EncoderError, match="padding changes its embeddings"):
             network(kind, head, side)
@@ -151,7 +154,7 @@ TABLES = {
 """The longest input, and rows of the position table."""
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("kind", others_slow(TABLES, ("bert", "mpnet")))
 def test_the_longest_input_is_what_the_position_table_takes(kind):
     longest, rows = TABLES[kind]
     encoder = network(kind, "mean", "right")
