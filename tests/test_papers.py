@@ -63,9 +63,9 @@ def check(words):
     values = parsed(main.get_command(None, name), list(flags))
     if name == "crossval":
         declared = Library().task(values["task"])
-        if declared.arrangements and ":" in values["learner"]:
+        if declared.arrangements and all(":" in arm for arm in values["learner"]):
             # Cells that train are named by the data, which is not here: those of the embedded task of its kind serve.
-            modes = [Library().mode(arm.split(":")[1]) for arm in values["learner"].split(",")]
+            modes = [Library().mode(arm.split(":")[1]) for arm in values["learner"]]
             assert {str(pattern) for mode in modes for pattern in mode.meta_train} <= set(declared.arrangements)
             embedded = {"retrieval": "demo", "similarity": "demo-sts"}[declared.kind]
             words = [embedded if word == declared.name else word for word in words]

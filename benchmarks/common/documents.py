@@ -7,10 +7,11 @@ from pathlib import Path
 
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.evidence import decide
 from metasearch.search.documents.languages import disagreements
 from metasearch.search.documents.pages import Pages
-from metasearch.search.documents.passage import Notes, Passage
-from metasearch.search.documents.read import Source, add_page, describe_repeated, passages, sources
+from metasearch.search.documents.passage import Dropped, Notes, Passage
+from metasearch.search.documents.read import Source, add_page, describe_dropped, describe_repeated, passages, sources
 
 log = logging.getLogger("metasearch.search.documents.read")
 
@@ -23,8 +24,8 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
     """
     asked = settings or Settings()
     detected, shared = Counter[tuple[str, str]](), Counter[str]()
-    pages, skipped = Pages(), set[str]()
-    documents = sources(paths, asked.names)
+    pages, skipped, dropped = Pages(), set[str](), Counter[Dropped]()
+    documents = decide(sources(paths, asked.names), asked)
     for source in documents:
         try:
             add_page(pages, source, asked)
@@ -45,8 +46,11 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
             log.warning("%s: %s: %d", source.file, what, times)
         detected += notes.detected
         shared += notes.repeated
+        dropped.update(notes.dropped)
     for line in (*disagreements(detected, asked.detect_always), *describe_repeated(shared)):
         log.warning("%s", line)
+    if line := describe_dropped(dropped):
+        log.info("%s", line)
 
 
 def _skip(source: Source, error: DataError) -> None:

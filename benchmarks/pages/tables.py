@@ -81,7 +81,10 @@ def balance_table(rows: Sequence[Row]) -> str:
 
 
 def translations_table(rows: Sequence[Row]) -> str:
-    """Return what the map of translations adds to a projection and balanced scores; the interval is over pages."""
+    """Return what the map of translations adds to a projection and balanced scores: over queries, and over pages.
+
+    Pages have different numbers of queries, so both means differ; rows have no score of a query for an interval.
+    """
     found: dict[tuple[str, str], dict[bool, Row]] = {}
     for row in rows_in_order(rows, "passage"):
         if row["projection"] and row["balanced"]:
@@ -92,10 +95,13 @@ def translations_table(rows: Sequence[Row]) -> str:
             continue
         before, after = own[False], own[True]
         test = paired_test(*([each["pages"][page] / 1e4 for page in before["pages"]] for each in (after, before)))
-        alone = (100 * (after["values"][key][0] - before["values"][key][0]) for key in ("own alone", "other alone"))
-        gain = f"{100 * before['values'][MAP][0]:.1f} {test.shown()}"
-        lines.append([SETS[name], f"`{system}`", gain, *(f"{each:+.1f}" for each in alone)])
-    return markdown(["set", "encoder", "all", "own", "another"], lines, left=2)
+        gains = [
+            100 * (after["values"][key][0] - before["values"][key][0]) for key in (MAP, "own alone", "other alone")
+        ]
+        every, *alone = (f"{each:+.1f}" for each in gains)
+        cells = [f"{100 * before['values'][MAP][0]:.1f} {every}", test.shown(), *alone]
+        lines.append([SETS[name], f"`{system}`", *cells])
+    return markdown(["set", "encoder", "all", "mean over pages", "own", "another"], lines, left=2)
 
 
 def _change(after: Sequence[float], gain: Sequence[float]) -> str:

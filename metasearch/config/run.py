@@ -184,6 +184,8 @@ class TuneConfig(Settings):
     """Labels in a BEIR folder: do not rank a document for the query with the same id, as in ArguAna."""
     documents: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
     """File or folder to search, as for `metasearch index`; repeatable."""
+    base: Annotated[tuple[str, ...], Flag(metavar="ADDRESS[=FOLDER]")] = ()
+    """Address that stands for the documents or a folder, such as https://example.org/help/=help; repeatable."""
     translations: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
     """File or folder of translations, as for `metasearch distill --corpus`; repeatable."""
     encoder: EncoderConfig = EncoderConfig(name=DEFAULT_ENCODER)

@@ -5,7 +5,6 @@ and so are paths and addresses in the column `document`: `metasearch tune --docu
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +12,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field
 
 from metasearch.config.languages import is_known, parse_tag
+from metasearch.data.addresses import canonical
 from metasearch.data.formats.blank import blank
 from metasearch.data.formats.documents import is_address, is_path
+from metasearch.data.formats.excel_files import LinkedText
 from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.formats.text_files import suffix_of, text_lines
 from metasearch.data.readers import Text, checked
@@ -23,11 +24,24 @@ from metasearch.io import near
 
 _DOCUMENTS = ("document", "page", "pages", "url", "path")
 """Columns with documents, of which the first is read; all but `document` have names of pages."""
-COLUMNS = ("query", *_DOCUMENTS, "language", "query_language", "document_language", "relevance", "id", "group")
+COLUMNS = (
+    "query",
+    *_DOCUMENTS,
+    "language",
+    "query_language",
+    "document_language",
+    "relevance",
+    "clicks",
+    "id",
+    "group",
+)
 """Names of values that are read, whatever their columns are called."""
+_COUNTED = ("query", "language", "query_language", "document_language", "clicks", "id", "group")
+"""Values in which rows of a click log are equal, beside the page."""
 _DECIMAL = re.compile(r"0,\d+|\d+,\d{1,2}")
-_OFTEN = 10
-"""Clicks on one page of a query for each click on another one, from which the other one is left out."""
+_THOUSANDS = re.compile(r"\d{1,3}([,\s]\d{3})+")
+_COUNTS = re.compile(r"(nb_|unique |total )?(clicks?|click.?counts?|counts?|visits|page ?views|sessions)", re.I)
+"""Columns of logs with the number of clicks; the first is read where there is no column `clicks`."""
 
 
 def _read_tag(value: Any) -> str:
@@ -41,6 +55,12 @@ def _read_number(value: Any) -> Any:
     return value.replace(",", ".") if comma else value
 
 
+def _read_count(value: Any) -> Any:
+    """Return a whole number without marks of thousands."""
+    thousands = isinstance(value, str) and _THOUSANDS.fullmatch(value.strip())
+    return re.sub(r"[,\s]", "", value) if thousands else 0 if value is None else value
+
+
 _Tag = Annotated[str, BeforeValidator(_read_tag)]
 _Text = Annotated[Text, BeforeValidator(lambda value: "" if value is None else value)]
 _Name = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
@@ -49,7 +69,8 @@ _Name = Annotated[str, BeforeValidator(lambda value: "" if value is None else st
 class Label(BaseModel):
     """A query and one document; the languages are empty until they are detected.
 
-    `named` says that the document is the name of a page: a path, an address, or the id of a row.
+    `named` says that the document is the name of a page: a path, an address, or the id of a row. `clicked` says that
+    the relevance is a number of clicks.
     """
 
     place: str
@@ -60,6 +81,8 @@ class Label(BaseModel):
     query_language: _Tag = ""
     document_language: _Tag = ""
     relevance: Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_read_number)] = 1.0
+    clicks: Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_read_count)] = 1.0
+    clicked: bool = False
     id: _Name = ""
     group: _Name = ""
 
@@ -78,20 +101,26 @@ def read_labels(rows: Any, columns: Mapping[str, str], named: bool, name: str) -
     """
     for column in columns:
         require_known("column", column, COLUMNS)
-    labels, ignored, empty = list[Label](), Counter[str](), list[str]()
-    for row in read_rows(rows, columns):
+    labels, ignored, empty, clicks = list[Label](), dict[str, None](), list[str](), _Clicks()
+    for row in read_rows(rows, columns, single=(*COLUMNS, *columns.values())):
         column = _document_column(row, columns)
-        labels += _labels_of(row, column, columns, empty)
-        ignored.update(name for name in row.values if name not in COLUMNS or (name in _DOCUMENTS and name != column))
+        row = _with_clicks(row) if named and column not in ("", "document") else row
+        ignored |= {each: None for each in row.values if each not in COLUMNS or (each in _DOCUMENTS and each != column)}
+        if not (named and clicks.repeats(row, column)):
+            found = _labels_of(row, column, columns, empty)
+            labels += filter(clicks.is_new, found) if named else found
+    if not labels and clicks.none:
+        raise DataError(f"{clicks.none[0]}: no row has clicks above 0")
     if not labels:
         raise DataError(empty[0] if empty else f"{name}: no rows")
     notes = [f"columns that are not read: {', '.join(ignored)}"] if ignored else []
     if empty:
         notes.append(f"skipped rows without a text: {len(empty)}, the first: {empty[0]}")
+    if clicks.none:
+        notes.append(f"pages without a click, which are no labels: {len(clicks.none)}, the first in {clicks.none[0]}")
     if not named:
         _refuse_names(labels, notes)
-        return labels, notes
-    return _count_clicks(labels, notes), notes
+    return labels, notes
 
 
 def read_queries(rows: Any, columns: Mapping[str, str]) -> list[str] | None:
@@ -142,12 +171,19 @@ def _labels_of(row: Row, column: str, columns: Mapping[str, str], empty: list[st
         if column != "document" and isinstance(document, int):  # the id of a row
             document = str(document)
         named = column != "document" or (isinstance(document, str) and _is_name(document))
+        if named and isinstance(document, str):
+            document = _name_of(document)
         values = {**row.values, "document": document, "place": row.place, "named": named}
         yield checked(Label, values, row.place)
 
 
 def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str) and bool(blank(value)))
+
+
+def _name_of(document: str) -> str:
+    """Return the address behind a text, or the text, in canonical form."""
+    return canonical(document.link if isinstance(document, LinkedText) else document)
 
 
 def _is_name(text: str) -> bool:
@@ -172,40 +208,53 @@ def _refuse_names(labels: Sequence[Label], notes: list[str]) -> None:
         label.named = False
 
 
-# A row of a click log is a click.
+# Rows of a click log.
 
 
-def _count_clicks(labels: Sequence[Label], notes: list[str]) -> list[Label]:
-    """Return one label for each query and page, with the number of its clicks as relevance.
+def _with_clicks(row: Row) -> Row:
+    """Return a row with its number of clicks as `clicks`, unless it has a relevance."""
+    if "relevance" in row.values or "clicks" in row.values:
+        return row
+    count = next(filter(_COUNTS.fullmatch, row.values), "")
+    values = {"clicks" if name == count else name: value for name, value in row.values.items()}
+    return Row(row.place, row.line, values) if count else row
 
-    Rows with a relevance are judgements. A page with a tenth of the clicks of another one of its query, or fewer, is
-    left out: it may be a mistake, and is no answer and no negative.
+
+class _Clicks:
+    """Adds the clicks of equal rows; a row with a relevance is a judgement, which is not added.
+
+    Attributes:
+        none: places of rows with 0 clicks.
     """
-    clicks = Counter(_pair(label) for label in labels if _is_click(label))
-    most: dict[tuple[str, ...], int] = {}
-    for (*query, _), count in clicks.items():
-        most[tuple(query)] = max(count, most.get(tuple(query), 0))
-    rare = {pair for pair, count in clicks.items() if _OFTEN * count <= most[pair[:-1]]}
-    kept: dict[tuple[str, ...], Label] = {}
-    for label in labels:
-        pair = _pair(label)
-        if not _is_click(label):
-            kept[label.place, *pair] = label
-        elif pair not in rare and pair not in kept:
-            kept[pair] = label.model_copy(update={"relevance": float(clicks[pair])})
-    if clicks.total() > len(clicks):
-        left = sum(clicks[pair] for pair in rare)
-        notes.append(
-            f"clicks: {clicks.total()} on {len(clicks)} pairs of query and page; nDCG weighs pairs by clicks, and all "
-            "else takes them alike"
-            + (f"; left out: {len(rare)} pairs ({left} clicks) with a tenth of another page's or less" if rare else "")
-        )
-    return list(kept.values())
 
+    def __init__(self) -> None:
+        self.none: list[str] = []
+        self._labels: dict[tuple[str, ...], Label] = {}
+        self._rows: dict[tuple[str, ...], tuple[Label, float]] = {}
+        """Values of a row → its label and its clicks."""
+        self._row: tuple[str, ...] = ()
 
-def _is_click(label: Label) -> bool:
-    return label.named and "relevance" not in label.model_fields_set
+    def repeats(self, row: Row, column: str) -> bool:
+        """Count a row that equals another one, which need not be checked again; return whether it does."""
+        values, self._row = row.values, ()
+        if "relevance" not in values and isinstance(document := values.get(column), str):
+            self._row = (_name_of(document), *(str(values.get(name)) for name in _COUNTED))
+        if not (known := self._rows.get(self._row)):
+            return False
+        known[0].relevance += known[1]
+        return True
 
-
-def _pair(label: Label) -> tuple[str, ...]:
-    return label.id, label.query_language or label.language, label.query, label.document.partition("#")[0]
+    def is_new(self, label: Label) -> bool:
+        """Count the clicks of a label, as the relevance of the first that equals it; return whether it is the first."""
+        if not label.named or "relevance" in label.model_fields_set:
+            return True
+        if not label.clicks:
+            self.none.append(label.place)
+            return False
+        pair = label.id, label.query_language or label.language, label.query, label.document
+        first = self._labels.setdefault(pair, label)
+        first.relevance = label.clicks + (first.relevance if first.clicked else 0)
+        if self._row:
+            self._rows[self._row] = first, label.clicks
+        new, first.clicked = not first.clicked, True
+        return new

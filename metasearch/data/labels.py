@@ -6,6 +6,7 @@
 | `page`, or `url`, `path` | instead of `document`: the name of a page in the documents of `metasearch tune` |
 | `language` | tag of both, such as `de`; or `query_language` and `document_language`; detected if missing |
 | `relevance` | a number from 0; 0 labels one that is no answer, greater numbers are gains; 1 without the column |
+| `clicks` | of pages without `relevance`: how often the page was chosen; 1 without the column, 0 is no label |
 | `id` | name of the query: rows with one id are about one query, in several languages its translations |
 | `group` | what must not be parted by a split |
 
@@ -129,6 +130,8 @@ class _Collector:
         """Ids of candidates that answer something."""
         self.judged: dict[tuple[str, str], tuple[float, str]] = {}
         """Ids of question and candidate → relevance, and the place that says so."""
+        self.clicks: set[tuple[str, str]] = set()
+        """Ids of question and candidate whose relevance is a number of clicks."""
         self.rows: set[tuple[str, str, str]] = set()
         """Id and language of a query, and the candidate."""
         self.repeated: list[str] = []
@@ -155,6 +158,8 @@ class _Collector:
         if (row := (uid, label.query_language, candidate.id)) in self.rows:
             self.repeated.append(label.place)
         self.rows.add(row)
+        if label.clicked:
+            self.clicks.add((uid, candidate.id))
         grade, said = self.judged.setdefault((uid, candidate.id), (label.relevance, label.place))
         if grade != label.relevance:
             raise DataError(
@@ -197,4 +202,6 @@ def _data(labels: Sequence[Label], notes: list[str]) -> RetrievalData:
     if not questions:
         raise DataError(f"{labels[0].place}: no row has a relevance above 0: no document answers any query")
     grades = {pair: grade for pair, (grade, _) in corpus.judged.items() if grade != 1}
-    return replace(joined(questions, candidates, same), grades=grades, places=corpus.places)
+    return replace(
+        joined(questions, candidates, same), grades=grades, places=corpus.places, clicks=frozenset(corpus.clicks)
+    )

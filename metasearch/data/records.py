@@ -171,6 +171,7 @@ class RetrievalData:
         ignore_identical_ids: a candidate with the id of a question is the question itself, and is not ranked for it.
         places: id of a candidate → where its first label stands, such as `labels.csv:3`, where that is known.
         notes: what was noticed while the data was read, such as detected languages; in words.
+        clicks: ids of a question and a candidate whose relevance is a number of clicks.
     """
 
     questions: tuple[Question, ...]
@@ -182,6 +183,7 @@ class RetrievalData:
     ignore_identical_ids: bool = False
     places: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    clicks: frozenset[tuple[str, str]] = frozenset()
 
     kind: ClassVar[TaskKind] = "retrieval"
 

@@ -167,11 +167,12 @@ def translation_map(groups: Sequence[Sequence[Vectors]]) -> Vectors:
 
 def _translated(pages: Sequence[Vectors]) -> list[Vectors]:
     """Return the pages of a group without copies of earlier ones."""
-    means, kept = [page.mean(0, dtype=np.float64) for page in pages], list[int]()
-    for i, mean in enumerate(means):
-        if all(np.linalg.norm(mean - means[j]) > ROUNDING * np.linalg.norm(mean) for j in kept):
-            kept.append(i)
-    return [pages[i] for i in kept]
+    kept = list[Vectors]()
+    for page in pages:
+        mean = page.mean(0, dtype=np.float64)
+        apart = (np.linalg.norm(mean - other.mean(0, dtype=np.float64)) for other in kept)
+        kept += [page] * all(each > ROUNDING * np.linalg.norm(mean) for each in apart)
+    return kept
 
 
 def around_mean(pages: Sequence[Vectors]) -> Vectors:

@@ -125,6 +125,8 @@ class IndexSettings(Settings):
     """Detect languages of texts without a tag, such as de,en; always,de,en overrides tags, too."""
     names: Annotated[bool, Flag(name="--language-from-filename")] = True
     """Read tags from names such as faq.de.md; on by default."""
+    translations: Annotated[Literal["path", "hreflang", "none"] | None, Flag(metavar="path|hreflang|none")] = None
+    """Find translations by path or by hreflang alone, or take no pages for translations; by default by both."""
     titles: bool = True
     """Put titles before passages; on by default."""
     column: Annotated[str, Flag(metavar="NAME")] = "text"

@@ -246,3 +246,13 @@ def test_wrong_requests_are_refused(files, tmp_path):
     ):
         with pytest.raises(DataError, match=message):
             read(tmp_path / "prepared", **asked)
+
+
+@pytest.mark.parametrize("mark", ["True", "1", "yes"])
+def test_translations_that_need_work_are_left_out_and_counted(mark, tmp_path, caplog):
+    rows = ["source,target,id,fuzzy", "Open the file.,Öffnen Sie die Datei.,1,False", f"Close it.,Wir gehen.,2,{mark}"]
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "en-de.csv").write_text("\n".join([*rows, ""]), encoding="utf-8")
+    assert [pair for pair in read(tmp_path / "files")] != []
+    assert len(read(tmp_path / "files")) == 1
+    assert "column 'fuzzy'), skipped: 1" in caplog.text

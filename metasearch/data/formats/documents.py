@@ -35,7 +35,7 @@ def formats() -> Mapping[str, Format]:
         for suffix in suffixes:
             if suffix in found:
                 raise ConfigError(f"formats '{found[suffix].name}' and '{name}' both read {suffix}; uninstall one")
-            found[suffix] = Format(name, holds[name])
+            found[suffix] = Format(name, holds[name][suffix] if isinstance(holds[name], dict) else holds[name])
     return found
 
 

@@ -8,6 +8,7 @@ The columns of a table are the languages as its name writes them (OPUS), `transl
 the first language of the name.
 """
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,8 @@ from metasearch.data.parallel.columns import find_layout
 from metasearch.data.parallel.names import TRAIN, Part, recognise
 from metasearch.errors import DataError, nearest
 from metasearch.io import near
+
+log = logging.getLogger(__name__)
 
 _TRANSLATION_MEMORIES = (".tmx", ".xlf", ".xliff", ".sdlxliff", ".po", ".sgm")
 """Formats of translations that are not read."""
@@ -241,14 +244,21 @@ def _aligned_lines(pivot: Path, other: Path) -> Iterator[Sides]:
 
 def _table_rows(part: Part) -> Iterator[Sides]:
     names: tuple[str, str] | None = None
+    fuzzy = 0
     for path in part.paths:
         for row in read_rows(path):
             inner = row.values.get("translation", row.values)
             values = inner if isinstance(inner, Mapping) else {} if inner is None else row.values
             if names is None and values:
                 names = _column_names(part, row.place, values)
+            if str(values.get("fuzzy")).strip().lower() in ("true", "1", "yes", "fuzzy"):
+                fuzzy += 1
+                yield b"", b""  # as a row without text
+                continue
             first, second = (_encode(values.get(name), row.place, name) for name in names or ("", ""))
             yield first, second
+    if fuzzy:
+        log.warning("%s: translations that need work (column 'fuzzy'), skipped: %s", part.paths[0], f"{fuzzy:,}")
 
 
 def _column_names(part: Part, place: str, values: Mapping[str, Any]) -> tuple[str, str]:

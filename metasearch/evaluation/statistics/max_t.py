@@ -1,8 +1,4 @@
-"""Tests of several differences at once: which are above 0? Corrected for their number by max-T.
-
-After Westfall & Young 1993, "Resampling-Based Multiple Testing", and Romano & Wolf 2005, "Exact and Approximate
-Stepdown Methods for Multiple Hypothesis Testing".
-"""
+"""Tests of several differences: is any above 0, and which? Corrected for their number (Westfall & Young 1993)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,13 +47,8 @@ class Gains:
     bootstrap of t over clusters, from differences less their mean, corrects for skewness that the clusters show (Hall
     1992, "The Bootstrap and Edgeworth Expansion"). Both are blind to a loss that no cluster shows. If a share q of
     clusters loses L = `UNSEEN_LOSS`, the others' gain is undone at q = gain / (gain + L). The chance that none of G
-    clusters shows it is (L / (gain + L))^G. A larger and rarer loss stays unseen.
-
-    Attributes:
-        observed: t values, `(K,)`.
-        signed: of each pattern of signs, `(P, K)`.
-        drawn: of each bootstrap sample, `(B, K)`.
-        unseen: the chance above, `(K,)`.
+    clusters shows it is `unseen`, (L / (gain + L))^G. A larger and rarer loss stays unseen. The other fields are t
+    values, observed `(K,)`, of patterns of signs `(P, K)`, and of bootstrap samples `(B, K)`.
     """
 
     observed: Array
@@ -69,32 +60,26 @@ class Gains:
     def of(cls, differences: Array, clusters: Sequence[str]) -> Self:
         """Return the tests of differences `(K, N)`."""
         sums, sizes = _by_cluster(differences, clusters)
-        count = len(differences)
-        if not count or len(sizes) < 2:
-            none = np.zeros((1, count))
-            return cls(none[0], none, none, np.ones(count))
-        signed, means = np.concatenate([*_signed(sums, sizes)]), sums.sum(0) / sizes.sum()
+        signed, means = np.concatenate(_signed(sums, sizes)), sums.sum(0) / sizes.sum()
         drawn = _drawn(np.round(sums - sizes[:, None] * means, _DIGITS), sizes)
-        unseen = (UNSEEN_LOSS / (UNSEEN_LOSS + np.maximum(means, 0))) ** len(sizes)
-        return cls(signed[0], signed, drawn, unseen)
+        trials = len(sizes) if len(sizes) > 1 else 0
+        return cls(signed[0], signed, drawn, (UNSEEN_LOSS / (UNSEEN_LOSS + np.maximum(means, 0))) ** trials)
 
     def adjusted(self, lines: Sequence[int]) -> Array:
         """Return the p-values of some gains, corrected for their number."""
         signed, drawn = (values[:, lines].max(axis=1) for values in (self.signed, self.drawn))
-        found = [
-            max(np.mean(_as_large(signed, t)), (1 + np.sum(_as_large(drawn, t))) / (1 + len(drawn)), unseen)
-            for t, unseen in zip(self.observed[lines], self.unseen[lines], strict=True)
-        ]
-        return np.array(found)
+        by_signs = [np.mean(_as_large(signed, t)) for t in self.observed[lines]]
+        by_draws = [np.mean([True, *_as_large(drawn, t)]) for t in self.observed[lines]]
+        return np.asarray(np.maximum(np.maximum(by_signs, by_draws), self.unseen[lines]))
 
     def p(self) -> float:
         """Return the p-value of the hypothesis that there is no gain."""
         return float(self.adjusted(range(len(self.observed))).min()) if len(self.observed) else 1.0
 
     def significant(self, level: float) -> list[int]:
-        """Return the gains that are significant by step-down; with a chance of `level` at most, one is none in truth.
+        """Return the significant gains, by step-down: the surest leaves, and the others are tested again.
 
-        The gain with the smallest p-value leaves, and the others are tested again, as long as it is significant.
+        With a chance of `level` at most, one is none in truth (Romano & Wolf 2005, "Exact and Approximate Stepdown").
         """
         left, found = [*range(len(self.observed))], list[int]()
         while left and (values := self.adjusted(left)).min() < level:
@@ -105,10 +90,9 @@ class Gains:
 def _by_cluster(differences: Array, clusters: Sequence[str]) -> tuple[Array, Array]:
     """Return the sums of each cluster, `(G, K)`, and the numbers of its units, `(G,)`."""
     names = np.unique(np.asarray(clusters), return_inverse=True)[1]
-    sums = [np.bincount(names, weights=row) for row in np.round(differences, _DIGITS)]
     sizes: Array = np.bincount(names).astype(np.float64)
-    columns: Array = np.array(sums, np.float64).reshape(len(sums), len(sizes)).T
-    return columns, sizes
+    sums = [np.bincount(names, weights=row) for row in np.round(differences, _DIGITS)]
+    return np.array(sums, np.float64).reshape(len(sums), len(sizes)).T, sizes
 
 
 def _as_large(found: Array, observed: float) -> NDArray[np.bool_]:
@@ -138,8 +122,7 @@ def _signed(sums: Array, sizes: Array) -> list[Array]:
 @lru_cache(maxsize=4)
 def _samples(count: int) -> Array:
     """Return how often each cluster is in each bootstrap sample, `(samples, clusters)`."""
-    shares = np.full(count, 1 / count)
-    return np.random.default_rng(0).multinomial(count, shares, _SAMPLES).astype(np.float64)
+    return np.random.default_rng(0).multinomial(count, [1 / count] * count, _SAMPLES).astype(np.float64)
 
 
 def _drawn(sums: Array, sizes: Array) -> Array:

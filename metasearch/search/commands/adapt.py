@@ -23,6 +23,10 @@ from metasearch.errors import ConfigError
     "--same-page/--no-same-page", default=None,
     help="Translations of a page answer what it answers; by default if the paths of the documents show them.",
 )  # fmt: skip
+@click.option(
+    "--base", "bases", multiple=True, metavar="ADDRESS[=FOLDER]",
+    help="Address that stands for the documents or a folder, such as https://example.org/help/=help; repeatable.",
+)  # fmt: skip
 @_options.moved_encoder
 @click.option("--list", "listed", is_flag=True, help="List the adapters of the index.")
 @click.option("--use", metavar="NAME", help="Search with this adapter of the index.")
@@ -78,7 +82,7 @@ def _learn(
     **rest: Any,
 ) -> None:  # fmt: skip
     """Learn the centre of queries from queries without labels."""
-    reject_unused_options("name", "folds", "same_page", why="there are no labels; they are for adapters")
+    reject_unused_options("name", "folds", "same_page", "bases", why="there are no labels; they are for adapters")
 
     from metasearch.search.index.stores import index_folder
     from metasearch.search.indexes import open_searcher

@@ -20,8 +20,8 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
 @_options.command(
     "index",
     sections={
-        "Documents": "output root site chunk_tokens chunk_overlap titles column keep_repeated strict drop",
-        "Languages": "language detect language_from_filename",
+        "Documents": "output root site chunk_tokens chunk_overlap titles column keep_repeated explain strict drop",
+        "Languages": "language detect language_from_filename translations",
         "Encoder": "encoder prompt neutral precision device trust_remote_code",
         "Ranking, kept in the index": "hybrid expand balance by",
         "Databases": "to vectors",
@@ -29,7 +29,7 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
     },
 )
 @click.argument("documents", nargs=-1, type=click.Path(path_type=Path))
-@_options.output("Folder of the index.", required=True, metavar="INDEX")
+@_options.output("Folder of the index.", metavar="INDEX")
 @_options.encoder(f"Built-in name, local folder or hub name; by default the index's, or {DEFAULT_ENCODER}.")
 @_options.prompts
 @_options.settings(IndexSettings, unset=True)
@@ -51,13 +51,20 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
     "--vectors", type=click.Path(path_type=Path), metavar="FILE",
     help="Write passages and float16 vectors to a .parquet file.",
 )  # fmt: skip
+@click.option(
+    "--explain",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Print the blocks of a document, kept or dropped.",
+)
 @click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages.")
 @click.option("--prune", "drop", is_flag=True, help="Remove documents that were not named, even if they exist.")
 @_options.launcher_of("Encode in jobs: on this machine, on Slurm or on Ray.")
 @_options.jobs("Jobs of the launcher")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
 def command(
-    documents: tuple[Path, ...], output: Path, as_json: bool, launcher: str | None, launcher_settings: Sequence[str],
+    documents: tuple[Path, ...], output: Path | None, explain: Path | None, as_json: bool, launcher: str | None,
+    launcher_settings: Sequence[str],
     jobs: int | None, **asked: Any,
 ) -> None:  # fmt: skip
     """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, pdf, docx, and of rows.
@@ -75,11 +82,17 @@ def command(
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
       metasearch index help-pages -o help.index --launcher slurm --launcher-set "cpus=4 partition=cpu"
       metasearch index -o help.index --balance --site https://help.example.org/
+      metasearch index help-pages --explain help-pages/de/faq.html
     """
     from metasearch.runs.progress import ProgressBar
     from metasearch.search.indexes import index_documents
 
     settings, ranking = _options.given(IndexSettings, asked), _options.given(RankingSettings, asked)
+    if explain:
+        _explain(explain, documents, settings)
+        return
+    if output is None:
+        raise ConfigError("Missing option '-o' / '--output': the folder of the index")
     place = place_of(launcher, launcher_settings)
     if jobs and not place:
         raise ConfigError(f"--jobs {jobs} goes with --launcher local, slurm or ray")
@@ -113,6 +126,17 @@ def command(
         f"texts by language: {languages or 'none'}\n"
         f'{copied}{vectors}search: metasearch search {quoted(without_password(asked["to"] or str(output)))} "..."'
     )
+
+
+def _explain(file: Path, documents: Sequence[Path], asked: dict[str, Any]) -> None:
+    """Print the blocks of a document, beside the documents that were named or all in its folder."""
+    from metasearch.config import yaml
+    from metasearch.search.documents.read import explain
+    from metasearch.search.query.passages import reading
+
+    settings = yaml.check(asked, IndexSettings, "settings of the index")
+    for line in explain(documents or [file.parent], file, reading(settings)):
+        click.echo(line)
 
 
 def _change(

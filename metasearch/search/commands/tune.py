@@ -24,7 +24,9 @@ def _parse_duration(value: str) -> float:
 @click.argument("labels")
 @_options.columns
 @_options.encoder("Built-in name, local folder or hub name.", default=DEFAULT_ENCODER, show_default=True)
-@_options.settings(TuneConfig, first=("documents", "translations"), without=("columns", "name", "prompts", "trim"))
+@_options.settings(
+    TuneConfig, first=("documents", "base", "translations"), without=("columns", "name", "prompts", "trim")
+)
 @click.option(
     "--time", type=_options.Parsed("time", _parse_duration), metavar="TIME",
     help="Time limit such as 30m; drops folds and the most expensive steps.",

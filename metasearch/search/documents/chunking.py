@@ -64,6 +64,8 @@ class Settings:
     """Languages that `detect` chooses from; a text labelled with another language keeps its label."""
     keep_repeated: bool = False
     """Whether menus, footers and other text that most pages share is kept."""
+    translations: str | None = None
+    """Tell translations by `path`, by `hreflang` or by nothing, `none`; None takes both."""
     detect_always: bool = False
     """Whether the detected language overrides labels and names."""
 

@@ -2,13 +2,21 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 
-from metasearch.config.languages import parse_name, primary_language
+from metasearch.config.languages import parse_name, parse_tag, primary_language
 from metasearch.data.formats.text_files import unpacked
 
 _PROGRAMS = ("cs", "el", "mk", "ml", "pl", "ps", "so", "sv", "ts")
 """Tags that are also the ends of programs' names: `app.ts.md` may be about TypeScript."""
+
+_MODIFIERS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab"}
+"""Modifier of a locale in POSIX → script."""
+_DOCUSAURUS = re.compile(r"(?<![^/])i18n/([^/]+)/docusaurus-plugin-content-(docs|blog|pages)/(?:current/)?")
+"""Folder of translations of Docusaurus; the pages of the default language are in `docs/`."""
+_NUMBERS = re.compile(r"(^|/)\d+[-_. ]+(?=[^/.])")
+"""Number before the name of a file or folder, which orders a menu."""
 
 _SHOWN = 3
 """Languages that a line names."""
@@ -35,46 +43,149 @@ def find_language(stem: str, folder: str) -> str:
     return folder
 
 
-def path_without_language(file: str) -> str:
+def path_without_language(file: str, language: str | None = None) -> str:
     """Return what the paths of a page and its translations share.
+
+    Args:
+        file: path of the page.
+        language: only names of this language are replaced; None replaces names of any language.
 
     Example:
         >>> path_without_language("help/de/keys.html"), path_without_language("help/el/keys.html")
         ('help/*/keys.html', 'help/*/keys.html')
         >>> path_without_language("keys.de.md"), path_without_language("keys.md")
         ('keys.md', 'keys.md')
+        >>> path_without_language("de/hr/keys-id.md", "de")
+        '*/hr/keys-id.md'
     """
     *folders, name = unpacked(file).split("/")
     stem, _, suffix = name.rpartition(".")
+    inside, bare = "", []
+    for folder in folders:
+        tag = find_folder_language(folder, "")
+        means = bool(tag) if language is None else means_language(folder, tag, language)
+        inside = tag if means else inside
+        bare.append("*" if means else folder)
+    own = find_language(stem, inside)
     starts = (0, *(mark.end() for mark in re.finditer("[._-]", stem)))
-    cut = next((start for start in starts if _read_tag(stem[start:])), len(stem) + 1)
-    bare = ["*" if find_folder_language(folder, "") else folder for folder in folders]
+    cut = next((start for start in starts if _read_tag(stem[start:]) == own), None) if own != inside else None
+    if cut is None or not means_language("", own, language):
+        cut = len(stem) + 1
     return "/".join([*bare, f"{stem[: max(cut - 1, 0)]}.{suffix}"])
 
 
-def are_translated(languages: Mapping[str, str]) -> bool:
+def means_language(folder: str, tag: str, language: str | None) -> bool:
+    """Return whether a tag, or a folder named by the code of a country, means a language; None is any language."""
+    if not language:
+        return language is None
+    return primary_language(language) in (primary_language(tag), primary_language(find_country_language(folder)))
+
+
+@cache
+def find_country_language(folder: str) -> str:
+    """Return the likeliest language of a country with a code of two lower-case letters; empty for other names.
+
+    Example:
+        >>> find_country_language("kr"), find_country_language("tw"), find_country_language("guide")
+        ('ko', 'zh-Hant', '')
+    """
+    if not re.fullmatch("[a-z]{2}", folder) or not parse_name(f"en-{folder.upper()}"):
+        return ""
+    from langcodes import Language
+
+    found = Language.get(f"und-{folder}").maximize()
+    return "zh-Hant" if found.script == "Hant" else str(found.language)
+
+
+def group_pages(
+    languages: Mapping[str, str], stored: Mapping[str, str] | None = None, by: str | None = None
+) -> dict[str, str]:
+    """Return the name of each page that it shares with its translations.
+
+    Translations have the same path but for the names of their own languages. Pages in the default language may be at
+    the root of the others, and other numbers may stand before names. The pages of a name have different languages.
+
+    Args:
+        languages: path of a page → its language.
+        stored: path of a page → what its head or front matter says: `alternates ...` or `slug ...`.
+        by: `path` and `hreflang` use these alone, and `none` nothing.
+    """
+    paths = {file: path_without_language(_docusaurus(file, language), language) for file, language in languages.items()}
+    if by in ("none", "hreflang"):
+        paths = {file: file for file in languages}
+    else:
+        _join(paths, languages, {each.replace("*/", ""): each for each in paths.values() if "*/" in each}.get)
+    for start in ("slug ",) * (by is None) + ("alternates ",) * (by in (None, "hreflang")):
+        said = {file: each for file, each in (stored or {}).items() if each.startswith(start) and file in paths}
+        if start == "slug ":
+            _join_alone(paths, languages, said)
+        else:
+            paths |= said
+    if by in (None, "path"):
+        _join_alone(
+            paths, languages, {file: _NUMBERS.sub(r"\1", name.replace("*/", "")) for file, name in paths.items()}
+        )
+    return paths
+
+
+def _docusaurus(file: str, language: str) -> str:
+    return _DOCUSAURUS.sub(lambda match: f"{match[1]}/{match[2]}/", file) if language else file
+
+
+def _join(paths: dict[str, str], languages: Mapping[str, str], find: Callable[[str], str | None]) -> None:
+    """Give pages the name of a group that is found by their own, unless it has a page in their language."""
+    used = {(paths[file], primary_language(language)) for file, language in languages.items()}
+    for file, name in paths.items():
+        group, language = find(name), primary_language(languages[file])
+        if group and group != name and (group, language) not in used:
+            paths[file] = group
+            used.add((group, language))
+
+
+def _join_alone(paths: dict[str, str], languages: Mapping[str, str], names: Mapping[str, str]) -> None:
+    """Give pages without translations one of their names if they share another name, and have different languages."""
+    counts, found = Counter(paths.values()), dict[str, list[str]]()
+    for file, name in names.items():
+        if counts[paths[file]] == 1:
+            found.setdefault(name, []).append(file)
+    for files in found.values():
+        if len({primary_language(languages[file]) for file in files}) == len(files) > 1:
+            paths |= dict.fromkeys(files, paths[min(files)])
+
+
+def are_translated(languages: Mapping[str, str], groups: Mapping[str, str] | None = None) -> bool:
     """Return whether at least half of some pages, by path with their languages, exist in another language, too."""
-    found: dict[str, set[str]] = {}
+    groups, found = groups or group_pages(languages), dict[str, set[str]]()
     for file, language in languages.items():
-        found.setdefault(path_without_language(file), set()).add(language)
-    return 2 * sum(len(found[path_without_language(file)]) > 1 for file in languages) >= max(len(languages), 1)
+        found.setdefault(groups[file], set()).add(language)
+    return 2 * sum(len(found[groups[file]]) > 1 for file in languages) >= max(len(languages), 1)
 
 
-def translations(languages: Mapping[str, str]) -> list[tuple[str, ...]]:
+def translations(languages: Mapping[str, str], groups: Mapping[str, str] | None = None) -> list[tuple[str, ...]]:
     """Return groups of pages with the same path but for the language, each in another language.
 
     Args:
         languages: path of a page → its language.
+        groups: path of a page → what it shares with its translations; by default by its path.
     """
-    found: dict[str, list[str]] = {}
+    groups, found = groups or group_pages(languages), dict[str, list[str]]()
     for file in languages:
-        found.setdefault(path_without_language(file), []).append(file)
+        found.setdefault(groups[file], []).append(file)
     apart = (own for own in found.values() if len({languages[file] for file in own}) == len(own) > 1)
     return [tuple(sorted(own)) for own in apart]
 
 
 def _read_tag(text: str) -> str:
-    return parse_name(text, common=True)
+    """Return the tag that a name is, also with a modifier as in `sr@latin` and `ca@valencia`."""
+    before, _, modifier = text.partition("@")
+    tag = parse_name(before, common=True)
+    if not modifier or not tag:
+        return "" if modifier else tag
+    subtag = _MODIFIERS.get(modifier.lower(), modifier)
+    try:
+        return parse_tag(f"{tag}-{subtag}")
+    except ValueError:
+        return ""
 
 
 def disagreements(detected: Mapping[tuple[str, str], int], always: bool = False) -> list[str]:

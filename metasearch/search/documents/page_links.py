@@ -25,6 +25,9 @@ _IN_HEAD = frozenset({"html", "head", "title", "base", "link", "meta", "style", 
 """Elements of a head: the start tag of any other one ends it (HTML, 13.2.6.4.4)."""
 _SKIPPED = ("title", "template")
 """Elements of a head with text, or with elements that a page does not have."""
+_FRONT = re.compile(r"\A(---|\+\+\+)\n.*?^\1\s*$", re.S | re.M)
+_KEY = re.compile(r"^(?:slug|translation_?key|i18n_key|page_id|lang-ref)\s*[:=]\s*[\"']?([^\"'\n#]+)", re.I | re.M)
+"""A key of front matter that translations share: of Docusaurus, Hugo and Jekyll."""
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 
 
@@ -38,8 +41,8 @@ class PageLinks(NamedTuple):
 def read_page_links(path: Path, file: str) -> PageLinks:
     """Return the group and the address of a page.
 
-    The group is made from the addresses of all translations, where the head names two languages or more; else it is
-    the path without the language.
+    The group is made from the addresses of all translations, where the head names two languages or more, or from the
+    key that the front matter of translations shares; else it is the path without the language.
 
     Args:
         path: where the page is.
@@ -52,6 +55,11 @@ def read_page_links(path: Path, file: str) -> PageLinks:
     if suffix_of(path) in (".html", ".htm"):
         with opened(path, lambda: "the beginning") as content:
             found.read(content.read(_HEAD))
+    elif suffix_of(path) in (".md", ".markdown"):
+        with opened(path, lambda: "the beginning") as content:
+            front = _FRONT.match(content.read(_HEAD).decode("utf-8-sig", "ignore").replace("\r\n", "\n"))
+        if front and (key := _KEY.search(front[0])):
+            return PageLinks("slug " + path_without_language(f"{key[1].strip('/')}.md").replace("*/", ""), "")
     if len(found.alternates) < 2:
         return PageLinks(path_without_language(file), found.canonical)
     addresses = "\n".join(sorted({*found.alternates.values()}))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from pathlib import PurePosixPath
 from tempfile import SpooledTemporaryFile
 from typing import NamedTuple
@@ -35,6 +35,11 @@ _PARAGRAPH = re.compile(r"[^\n]+(?:\n[ \t]*[^\s\n][^\n]*)*")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
 _BETWEEN = re.compile(r"(\s+[-–—|·•»›:]+\s+)")
 """What stands between a page's title and its site's."""
+_ENDS, _QUOTES = tuple(".!?…。！？؟।"), "\"'”’»)]」"
+"""Last characters of a sentence."""
+_NUMBER = re.compile(r"\d+")
+_SAID = np.uint64(0x5851F42D4C957F2D)
+"""Marks a pair with a sentence, which has to be on one page."""
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Odd, so that no pair of hashes is lost."""
 
@@ -55,6 +60,8 @@ class _Block(NamedTuple):
     text: str
     fixed: bool
     """Whether it is code or a row of a table in Markdown, which falls apart without it."""
+    kind: str
+    """`link` or `footer`: the same block may have another link, or another number."""
 
 
 class Pages:
@@ -73,9 +80,7 @@ class Pages:
     def add(self, file: str, language: str, sections: Sequence[Section], notes: Notes) -> None:
         """Add a page with its text and what was noted about it."""
         stated = next((each.language for each in sections if each.language), language)
-        parts = [part for each in sections[:1] for part in _BETWEEN.split(each.title)[::2] if part]
-        titles = np.array(list(map(_hash_of_title, parts)), np.uint64)
-        self.blocks[file] = Blocks(stated, np.unique(np.concatenate([_pairs(_blocks(sections)), titles])))
+        self.blocks[file] = Blocks(stated, _hashes(sections))
         self._stored[file] = self._file.seek(0, 2)
         pickle.dump((sections, notes), self._file)
 
@@ -114,7 +119,28 @@ def repeated(pages: Mapping[str, Blocks]) -> dict[str, Hashes]:
         for file in files if len(frequent) else ():
             found.setdefault(file, []).append(np.intersect1d(pages[file].hashes, frequent, assume_unique=True))
     whole = {file: np.unique(np.concatenate(parts)) for file, parts in found.items()}
+    _keep_once(whole)
     return {file: hashes for file, hashes in whole.items() if len(hashes)}
+
+
+def _keep_once(shared: dict[str, Hashes]) -> None:
+    """Remove each sentence from what the first page that has it shares, so that it is found there."""
+    done = np.zeros(0, np.uint64)
+    for file in sorted(shared):
+        own = shared[file]
+        said = np.setdiff1d(own[np.isin(own ^ _SAID, own)], done, assume_unique=True)
+        shared[file] = np.setdiff1d(own, said, assume_unique=True)
+        done = np.union1d(done, said)
+
+
+def _hashes(sections: Sequence[Section]) -> Hashes:
+    titles = [_hash_of_title(part) for each in sections[:1] for part in _BETWEEN.split(each.title)[::2] if part]
+    blocks = _blocks(sections)
+    pairs = _pairs(blocks)
+    ends = [False, *(is_sentence(each.text) for each in blocks), False]
+    said = np.array([before or after for before, after in pairwise(ends)], np.bool_)
+    alike = _pairs(blocks, alike=True) if any(each.kind for each in blocks) else pairs[:0]
+    return np.unique(np.concatenate([pairs, alike, pairs[said] ^ _SAID, np.array(titles, np.uint64)]))
 
 
 def _blocks(sections: Sequence[Section]) -> list[_Block]:
@@ -127,14 +153,34 @@ def _blocks(sections: Sequence[Section]) -> list[_Block]:
             fences = len(_FENCE.findall(match[0])) if section.markdown else 0
             fixed = code or fences > 0 or (section.markdown and match[0].lstrip().startswith("|"))
             code ^= fences % 2 == 1
-            found.append(_Block(number, match.start(), match.end(), " ".join(match[0].split()), fixed))
+            text, kind = " ".join(match[0].split()), section.heading(match.start()).kind
+            found.append(_Block(number, match.start(), match.end(), text, fixed, kind))
     return found
 
 
-def _pairs(blocks: Sequence[_Block]) -> Hashes:
-    """Return the hash of each block with the next one, the page's beginning and end included, `(n + 1,)`."""
-    hashes = np.array([0, *(_hash(each.text) for each in blocks), 0], np.uint64)
+def _pairs(blocks: Sequence[_Block], alike: bool = False) -> Hashes:
+    """Return the hash of each block with the next one, the page's beginning and end included, `(n + 1,)`.
+
+    If `alike`, all links are alike, and so are footers but for their numbers.
+    """
+    texts = (_alike(each) if alike else each.text for each in blocks)
+    hashes = np.array([0, *map(_hash, texts), 0], np.uint64)
     return hashes[:-1] * _FACTOR + hashes[1:]
+
+
+def is_sentence(text: str) -> bool:
+    """Return whether a text ends as a sentence does and has at least five words, or ten characters without spaces."""
+    return text.rstrip(_QUOTES).endswith(_ENDS) and (text.count(" ") >= 4 or (len(text) > 10 and " " not in text))
+
+
+def blocks_of(section: Section) -> list[tuple[str, int]]:
+    """Return the text and the line of each block of a section."""
+    blocks = _blocks([section])
+    return list(zip((each.text for each in blocks), section.lines(each.start for each in blocks), strict=True))
+
+
+def _alike(block: _Block) -> str:
+    return {"link": "\0link", "footer": _NUMBER.sub("0", block.text)}.get(block.kind, block.text)
 
 
 def _hash(text: str) -> int:
@@ -151,23 +197,35 @@ def _without(sections: Sequence[Section], shared: Hashes, notes: Notes) -> Itera
         yield from sections
         return
     blocks = _blocks(sections)
-    dropped = [each for each in _repeated(blocks, np.isin(_pairs(blocks), shared).tolist()) if not each.fixed]
+    dropped = [each for each in _repeated(blocks, shared) if not each.fixed]
     texts = {each.text for each in dropped}
     notes.repeated.update(texts)
+    notes.drop("repeated", ((each.text, next(sections[each.section].lines([each.start]))) for each in dropped))
     spans = {number: list(own) for number, own in groupby(dropped, key=lambda each: each.section)}
     for number, section in enumerate(sections):
         left = _cut(section, spans.get(number, ()), texts)
         yield replace(left, title=_own_title(left.title, set(shared.tolist())))
 
 
-def _repeated(blocks: Sequence[_Block], pairs: Sequence[bool]) -> Iterator[_Block]:
-    """Yield repeated blocks; `pairs` tells of each block and the one before it whether they are repeated."""
+def _repeated(blocks: Sequence[_Block], shared: Hashes) -> list[_Block]:
+    """Return repeated blocks, in their order; links and footers of parts only beside other repeated blocks."""
+    same = np.isin(_pairs(blocks), shared)
+    found = dict.fromkeys(chain.from_iterable(_runs(blocks, same.tolist())))
+    alike = same | np.isin(_pairs(blocks, alike=True), shared) if any(each.kind for each in blocks) else same
+    if (alike != same).any():
+        mixed = (run for run in _runs(blocks, alike.tolist()) if any(not each.kind for each in run))
+        found |= dict.fromkeys(chain.from_iterable(mixed))
+    return sorted(found)
+
+
+def _runs(blocks: Sequence[_Block], pairs: Sequence[bool]) -> Iterator[Sequence[_Block]]:
+    """Yield runs of repeated blocks; `pairs` tells of each block and the one before it whether they are repeated."""
     start = 0
     for end in range(1, len(blocks) + 1):
         if end == len(blocks) or not pairs[end]:
             first, last = start == 0 and pairs[0], end == len(blocks) and pairs[end]
             if first or last or end - start >= LONG:
-                yield from blocks[start:end]
+                yield blocks[start:end]
             start = end
 
 

@@ -23,6 +23,8 @@ class HeadingMark(NamedTuple):
     offset: int
     path: tuple[str, ...]
     anchor: str = ""
+    kind: str = ""
+    """`link` for text that is a link, `footer` for the footer of a part, else empty."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,14 @@ class Passage:
     anchor: str = ""
 
 
+class Dropped(NamedTuple):
+    """A block of a document that is no passage."""
+
+    reason: str
+    text: str
+    line: int
+
+
 class Problem(NamedTuple):
     """Something that cannot be read."""
 
@@ -111,7 +121,10 @@ class Notes:
     detected: Counter[tuple[str, str]] = field(default_factory=Counter)
     repeated: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
     rows: int = 0
+    tags: Counter[str] = field(default_factory=Counter)
+    """Text in place of a language tag → how often it is there."""
 
     def include(self, other: "Notes") -> None:
         """Add what was noted elsewhere."""
@@ -119,13 +132,20 @@ class Notes:
         self.detected += other.detected
         self.repeated += other.repeated
         self.problems += other.problems
+        self.dropped += other.dropped
         self.rows += other.rows
+        self.tags += other.tags
 
     def skip_row(self, message: str) -> None:
         """Note a row that cannot be read, and is not."""
         self.rows += 1
         if self.rows <= _MOST:
             self.problems.append(Problem("row skipped", message))
+
+    def drop(self, reason: str, texts: Iterable[tuple[str, int]]) -> None:
+        """Note texts that are no passages, each with its line."""
+        found = ((" ".join(text.split()), line) for text, line in texts)
+        self.dropped += (Dropped(reason, text, line) for text, line in found if not blank(text))
 
     def add(self, outcome: str, message: str) -> None:
         """Record a part that is not read as the document declares."""
@@ -136,10 +156,17 @@ class Notes:
         try:
             return "" if blank(written) else parse_tag(written)
         except ValueError as error:
-            self.add("language ignored", f"{place}: {error}")
+            self.tags[written] += 1
+            if self.tags[written] == 1 and len(self.tags) <= _MOST:
+                self.add("language ignored", f"{place}: {error}")
             return ""
 
     def close(self, file: str) -> None:
         """Note how many rows have no line of their own; `file` is the document's name."""
         if self.rows > _MOST:
             self.problems.append(Problem("rows skipped", f"{file}: {self.rows - _MOST:,} more"))
+        for written, count in list(self.tags.items())[:_MOST]:
+            if count > 1:
+                self.add("language ignored", f"{file}: '{written[:40]}' {count - 1:,} more times")
+        if len(self.tags) > _MOST:
+            self.add("language ignored", f"{file}: {len(self.tags) - _MOST:,} more values")

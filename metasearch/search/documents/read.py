@@ -7,10 +7,11 @@ import logging
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import tee
+from operator import itemgetter
 from pathlib import Path
 
 from metasearch import io
@@ -20,19 +21,22 @@ from metasearch.data.formats.documents import Format, formats
 from metasearch.data.formats.text_files import suffix_of, unpacked
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Chunker, Settings
+from metasearch.search.documents.evidence import decide
 from metasearch.search.documents.languages import (
     find_folder_language,
     find_language,
     path_without_language,
 )
 from metasearch.search.documents.own_output import file_kind, folder_kind
-from metasearch.search.documents.pages import Pages
-from metasearch.search.documents.passage import BELOW, Notes, Passage, Section
+from metasearch.search.documents.pages import Pages, blocks_of, is_sentence
+from metasearch.search.documents.passage import BELOW, Dropped, Notes, Passage, Section
 
 GROUP = "group"
 """Field of rows that a page and its translations share."""
+NO_PAGE = "pages that lead to another one or are not for searches (noindex), skipped; --keep-repeated keeps them"
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
+_SOURCES = "_sources"
 _LARGEST_PAGE = 2**20
 """Bytes of a file above which it is no page."""
 _NAMED = 5
@@ -53,6 +57,8 @@ class Source:
     """The tag in its name or its folders."""
     named: bool = False
     """Whether the user named it; else it was found in a folder."""
+    replaced: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Language that it states → the language that its texts are in."""
 
     @cached_property
     def digest(self) -> str:
@@ -82,7 +88,10 @@ def sources(paths: Iterable[str | Path], names: bool = True, unreadable: dict[st
     search.report()
     if not search.found:
         where = ", ".join(map(str, named[:3])) + ", ..." * (len(named) > 3)
-        says = f"{where or 'no path was named'}: no documents; their names end in {', '.join(formats())}"
+        ends = f"no documents; their names end in {', '.join(formats())}"
+        says = f"{where or 'no path was named'}: " + (
+            f"all {search.empty:,} documents are empty" if search.empty else ends
+        )
         raise DataError("\n".join([*search.unreadable.values(), says]))
     if unreadable is None:
         for message in search.unreadable.values():
@@ -101,6 +110,7 @@ class _Search:
     others: Counter[str] = field(default_factory=Counter)
     own: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
+    empty: int = 0
 
     def add(self, path: Path) -> None:
         """Add a file or a folder that was named."""
@@ -123,8 +133,7 @@ class _Search:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
             raise _unreadable(folder, error) from None
-        if kind := folder_kind(folder, {entry.name for entry in entries}):
-            self.own.append(f"{folder.as_posix()} ({kind})")
+        if self._is_output(folder, {entry.name for entry in entries}):
             return
         for entry in entries:
             path = folder / entry.name
@@ -145,6 +154,15 @@ class _Search:
             except OSError as error:  # of a link to itself
                 self.unreadable[path.as_posix()] = str(_unreadable(path, error))
 
+    def _is_output(self, folder: Path, names: Collection[str]) -> bool:
+        """Return whether a program wrote a folder with these files, and note it."""
+        if kind := folder_kind(folder, names):
+            self.own.append(f"{folder.as_posix()} ({kind})")
+        elif folder.name == _SOURCES and any(folder.parent.glob("*.html")):
+            log.warning("%s: skipped: copies of the sources of the pages beside it, written by Sphinx", folder)
+            return True
+        return bool(kind)
+
     def _add_file(self, path: Path, folder_language: str, named: bool = False) -> None:
         try:
             path.as_posix().encode()
@@ -158,6 +176,7 @@ class _Search:
                 return
             raise _unreadable(path, error) from None
         if not size:
+            self.empty += 1
             log.warning("%s: skipped: the file is empty", path)
         elif kind := file_kind(path):
             self.own.append(f"{path.as_posix()} ({kind})")
@@ -238,6 +257,39 @@ def describe_repeated(shared: Mapping[str, int]) -> list[str]:
     ]
 
 
+def describe_dropped(dropped: Mapping[Dropped, int]) -> str:
+    """Return a line about sentences that readers dropped, by reason; empty without any."""
+    found: dict[str, dict[str, None]] = {}
+    for each in dropped:
+        if each.reason != "repeated" and is_sentence(each.text):
+            found.setdefault(each.reason, {})[each.text] = None
+    counts = (f"{reason} {len(texts):,} ('{next(iter(texts))[:40]}')" for reason, texts in sorted(found.items()))
+    return f"left out, by place: {', '.join(counts)}; --explain FILE shows all of a document" if found else ""
+
+
+def explain(paths: Sequence[str | Path], file: str | Path, settings: Settings | None = None) -> Iterator[str]:
+    """Yield a line for each block of a document: its line, whether it is kept or why not, and its text.
+
+    Args:
+        paths: files and folders of the documents, which tell what most pages share.
+        file: the document.
+        settings: how documents are read.
+    """
+    asked, pages = settings or Settings(), Pages()
+    documents = decide(sources([*paths, file]), asked)
+    for source in documents:
+        add_page(pages, source, asked)
+    pages.decide()
+    source = next(each for each in documents if os.path.samefile(each.path, file))
+    notes, blocks = Notes(), list[tuple[int, str, str]]()
+    for section in pages.sections(source.file, notes) if source.file in pages else _sections(source, asked, notes):
+        blocks += ((line, "kept", text) for text, line in blocks_of(section))
+    blocks += ((each.line, f"dropped ({each.reason})", each.text) for each in notes.dropped)
+    yield from (f"{source.file}:{line}: {verdict}: {text}" for line, verdict, text in sorted(blocks, key=itemgetter(0)))
+    yield from map(str, notes.problems)
+    yield from (f"{source.file}: {what}: {times:,}" for what, times in notes.counts.items())
+
+
 def _sections(source: Source, settings: Settings, notes: Notes) -> Iterator[Section]:
     # When it is used: each format needs a library of its own.
     yield from registry.load("documents", source.format.name).sections(source.path, settings, notes)
@@ -256,7 +308,7 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
             language, mark = _language(section, text, source, settings, notes), section.heading(offset)
             heading = BELOW.join(mark.path)
             yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
-    if not count:
+    if not count and NO_PAGE not in notes.counts:
         notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1
     notes.close(source.path.as_posix())
 
@@ -264,6 +316,7 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
 def _language(section: Section, text: str, source: Source, settings: Settings, notes: Notes) -> str:
     labels = (section.language, source.language, settings.language or "")
     stated = next(filter(is_known, labels), "")
+    stated = source.replaced.get(stated, stated)
     language = primary_language(stated) if stated else ""
     found = UNKNOWN
     if settings.detect and (not stated or language in settings.detectable):

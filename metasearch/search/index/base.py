@@ -22,7 +22,11 @@ from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition
 
 KEY_BYTES = 16
-FREE = ("neutral",)
+_OPTIONS = {
+    "length": "--chunk-tokens", "overlap": "--chunk-overlap", "names": "--language-from-filename", "prompts": "--prompt"
+}  # fmt: skip
+"""Setting → the option of `metasearch index` with another name."""
+FREE = ("neutral", "translations")
 """Settings that may change in an index with vectors."""
 _SHOWN = 100
 """Names of fields that an error lists."""
@@ -133,15 +137,16 @@ class Kind:
         for name in sorted((ours.keys() | theirs.keys()) - set(free)):
             before, now = ours.get(name), theirs.get(name)
             if before != now:
+                option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
                 raise ConfigError(
-                    f"{where}: it was made with {name} {json.dumps(before)}, not {json.dumps(now)}; keep that setting, "
-                    "or make an index in another folder"
+                    f"{where}: it was made with {name} {json.dumps(before)}, not {json.dumps(now)}; keep that setting "
+                    f"({option}), or make an index in another folder"
                 )
 
 
 def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with canonical language tags; earlier versions kept all text, and encoded in float32 or int8."""
-    found = {"keep_repeated": True, "precision": "float32", **settings}
+    found = {"keep_repeated": True, "precision": "float32", "translations": None, **settings}
     if found["precision"] == "int8":  # queries in another precision find its vectors as well
         found["precision"] = "auto"
     for name in ("language", "detect"):

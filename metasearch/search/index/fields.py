@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,9 @@ class Column:
 
     def __init__(self, pairs: Iterable[tuple[int, Any]]) -> None:
         codes: dict[str | int | float, int] = {}
-        found = [(row, codes.setdefault(each, len(codes))) for row, value in pairs for each in scalars(value)]
+        found = [
+            (row, codes.setdefault(_composed(each), len(codes))) for row, value in pairs for each in scalars(value)
+        ]
         table = np.array(found, np.int64).reshape(-1, 2)
         self._rows, self._codes = table[:, 0], table[:, 1]
         self._values = np.array([*codes, None], object)[:-1]  # with None, numpy reads no text as an array
@@ -41,7 +44,7 @@ class Column:
         """
         number = condition.number
         if condition.operator in ("=", "!="):
-            values = self._values == condition.value
+            values = self._values == _composed(condition.value)
             if number is not None:
                 values = values | (self._values == number)
         else:
@@ -63,6 +66,11 @@ _ORDER: Mapping[str, Any] = {"<": np.less, "<=": np.less_equal, ">": np.greater,
 def numbers_in(value: Any) -> list[float]:
     """Return the numbers in a field's values, also in texts, for ordered conditions."""
     return [number for number in map(_number, scalars(value)) if not np.isnan(number)]
+
+
+def _composed(value: str | int | float) -> str | int | float:
+    """Return a text in composed form (NFC), in which names from a Mac are equal to typed ones."""
+    return normalize("NFC", value) if isinstance(value, str) else value
 
 
 def _number(value: str | int | float) -> float:

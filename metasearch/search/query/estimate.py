@@ -129,8 +129,10 @@ def _with_projection(
 def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: SearchPlan, again: bool) -> SearchPlan:
     """Return a plan with the map of translations, if enough pages are in several languages; without one if not."""
     known = {each.file.path: each for each in files if len(each.keys) and is_page(each.file.path)}
+    languages = {path: each.file.language for path, each in known.items()}
+    names = {path: each.file.group for path, each in known.items()}
     # By a hash of their paths, so that the sample depends on the documents alone.
-    groups = translations({path: each.file.language for path, each in known.items()})
+    groups = translations(languages, names)
     groups = sorted(groups, key=lambda group: hashlib.sha256(group[0].encode()).digest())[:_MOST]
     had = plan.translations is not None
     if len(groups) < LEAST_PAGES:

@@ -45,13 +45,18 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, S
         raise ConfigError(f"overlap {settings.overlap}: expected less than the {length} tokens of a passage")
     if settings.column in OTHER_COLUMNS:
         raise ConfigError(f"column '{settings.column}' cannot be the column with the text")
-    chosen = () if settings.detect == "all" else settings.detect
-    same = settings.model_dump(include={"overlap", "column", "titles", "names", "language", "keep_repeated"})
-    cut = Settings(limit=length, length=_counter(encoder, length), **same)
-    if chosen is not None:
-        languages = [tag for tag in chosen if tag != ALWAYS]
-        cut = replace(cut, detect=detector(languages), detectable=detectable(languages), detect_always=ALWAYS in chosen)
+    cut = replace(reading(settings), limit=length, length=_counter(encoder, length), overlap=settings.overlap)
     return settings.model_copy(update={"length": length}), cut
+
+
+def reading(settings: IndexSettings) -> Settings:
+    """Return how documents are read, with passages of the default length."""
+    same = settings.model_dump(include={"column", "titles", "names", "language", "keep_repeated", "translations"})
+    if settings.detect is None:
+        return Settings(**same)
+    languages = [] if settings.detect == "all" else [tag for tag in settings.detect if tag != ALWAYS]
+    always = ALWAYS in settings.detect
+    return Settings(**same, detect=detector(languages), detectable=detectable(languages), detect_always=always)
 
 
 def _counter(encoder: Encoder, limit: int) -> Callable[[str], int]:

@@ -58,7 +58,8 @@ def choose_root(
         ConfigError: something named is not below the root that was asked for, or the root is gone and no document
             that is named has a known name.
     """
-    named = {Path(path): _real(Path(path)) for path in paths}
+    resolved = {Path(path): _real(Path(path)) for path in paths}  # as earlier releases did with links
+    named = {path: _named(path, resolved) for path in resolved}
     common = Path(os.path.commonpath([real if path.is_dir() else real.parent for path, real in named.items()]))
     if asked is not None:
         return Root(_asked(store, common, asked), named)
@@ -67,8 +68,9 @@ def choose_root(
     if ROOT not in store.state:
         return Root(None, named)
     for root in roots(store.state, store.folder):
-        if common.is_relative_to(root):
-            return Root(root, named)
+        for places in (named, resolved):
+            if all(each.is_relative_to(root) for each in places.values()):
+                return Root(root, places)
     before = find_root(store.state, store.folder)
     assert before is not None
     if before.is_dir():
@@ -84,6 +86,14 @@ def choose_root(
 def _real(path: Path) -> Path:
     """Return the real path of a named file or folder; a file keeps its name where it is a link."""
     return Path(os.path.realpath(path)) if path.is_dir() else Path(os.path.realpath(path.parent)) / path.name
+
+
+def _named(path: Path, resolved: Mapping[Path, Path]) -> Path:
+    """Return the path of a link to a folder, which may lead elsewhere tomorrow, unless its folder is named, too."""
+    others = [real for other, real in resolved.items() if other != path]
+    if not path.is_symlink() or any(resolved[path].is_relative_to(real) for real in others):
+        return resolved[path]
+    return Path(os.path.realpath(path.parent)) / path.name
 
 
 def _asked(store: IndexWriter, common: Path, asked: Path) -> Path:

@@ -21,14 +21,16 @@ from metasearch.errors import ConfigError, DataError
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 from metasearch.search.documents.chunking import Settings
-from metasearch.search.documents.languages import are_translated, disagreements
+from metasearch.search.documents.evidence import decide
+from metasearch.search.documents.languages import are_translated, disagreements, group_pages
 from metasearch.search.documents.page_links import read_page_links
 from metasearch.search.documents.pages import Pages, repeated
-from metasearch.search.documents.passage import Notes, Passage
+from metasearch.search.documents.passage import Dropped, Notes, Passage
 from metasearch.search.documents.read import (
     NO_CONTENT,
     Source,
     add_page,
+    describe_dropped,
     describe_repeated,
     is_page,
     list_some,
@@ -120,7 +122,7 @@ def update(
     with writing(folder, kind) as store, nullcontext() if spread is None else spread(folder) as others:
         store.verify()
         where = choose_root(store, paths, documents, root, drop)
-        documents, before = where.rename(documents), store.files
+        documents, before = decide(where.rename(documents), cut), store.files
         unreadable = {where.name(Path(path)): message for path, message in unreadable.items()}
         found = plan(store, where, documents, cut, unreadable, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
@@ -159,8 +161,9 @@ def update(
 
 def _are_translated(found: "Plan", store: IndexWriter) -> bool:
     """Return whether most pages are in several languages, which a line says if they were not before."""
-    pages = {each.file.path: each.file.language for each in found.files if len(each.keys) and is_page(each.file.path)}
-    translated = are_translated(pages)
+    pages = {each.file.path: each.file for each in found.files if len(each.keys) and is_page(each.file.path)}
+    groups = {path: file.group for path, file in pages.items()}
+    translated = are_translated({path: file.language for path, file in pages.items()}, groups)
     if translated and not store.state.get("translated"):
         log.info("most pages are in several languages, so searches balance scores; --no-balance turns that off")
     return translated
@@ -223,6 +226,8 @@ class Plan:
     """Note on dropped or changed content → its number in each file."""
     notes: Notes = field(default_factory=Notes)
     """Notes on changed files, and problems."""
+    dropped: Counter[Dropped] = field(default_factory=Counter)
+    """Block that its reader left out → number of changed pages."""
     pages: Pages = field(default_factory=Pages)
     """Pages that are read, to be compared with all others."""
     skipped: int = 0
@@ -276,8 +281,17 @@ def plan(
         errors = [problem.message for problem in found.notes.problems]
     if errors:
         raise DataError("\n".join(errors))
+    found.files = _grouped(found.files, settings.translations)
     _log(found, settings.detect_always)
     return found
+
+
+def _grouped(files: Sequence[FilePlaces], by: str | None) -> list[FilePlaces]:
+    """Return documents with the names that pages share with their translations."""
+    pages = {each.file.path: each.file for each in files if is_page(each.file.path)}
+    languages = {path: file.language for path, file in pages.items()}
+    names = group_pages(languages, {path: file.group for path, file in pages.items()}, by)
+    return [replace(each, file=replace(each.file, group=names.get(each.file.path, ""))) for each in files]
 
 
 def _compare(
@@ -329,6 +343,8 @@ def _log(found: Plan, detect_always: bool) -> None:
             log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
     for line in (*disagreements(found.notes.detected, detect_always), *describe_repeated(found.notes.repeated)):
         log.warning("%s", line)
+    if line := describe_dropped(found.dropped):
+        log.info("%s", line)
 
 
 def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str) -> None:
@@ -366,6 +382,8 @@ def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, set
     for language, drawn in sample.items():
         for entry in drawn:
             _draw(found.sample.setdefault(language, []), entry)
+    found.dropped.update(notes.dropped)
+    notes.dropped = []  # which would grow with the number of pages
     found.notes.include(notes)
     for what, times in notes.counts.items():
         found.counts.setdefault(what, []).append((times, source.path.as_posix()))
@@ -382,7 +400,7 @@ def _pack_headings(passages: Sequence[tuple[str, str]]) -> str:
 
 def _linked(places: FilePlaces, source: Source) -> FilePlaces:
     """Return a page with its group and address, unless an index of this release has them already."""
-    if places.file.group or not is_page(source.file):
+    if (places.file.group and source.format.name != "markdown") or not is_page(source.file):
         return places
     links = read_page_links(source.path, source.file)
     return replace(places, file=replace(places.file, group=links.group, url=links.url))

@@ -52,6 +52,7 @@ def tune(
     output: str | Path = "tuned",
     *,
     documents: Paths = (),
+    base: str | Sequence[str] = (),
     translations: Paths = (),
     encoder: str = DEFAULT_ENCODER,
     columns: Mapping[str, str] | None = None,
@@ -75,6 +76,7 @@ def tune(
             `Benchmark`, whose first folds and pools are then used.
         output: folder of the result.
         documents: files and folders to index.
+        base: addresses that stand for the documents, or for a folder of them as `ADDRESS=FOLDER`; found by default.
         translations: files, folders and hub names of translations to align the encoder on first.
         encoder: built-in name, local folder or hub name.
         columns: name of a value → its column, such as `{"query": "question"}`.
@@ -98,6 +100,7 @@ def tune(
         "labels": _from_anywhere(path), "columns": dict(columns or {}), "ignore_identical_ids": ignore_identical_ids,
         "documents": _listed(documents), "translations": _listed(translations),
         "encoder": {"name": _from_anywhere(encoder), "trust_remote_code": trust_remote_code},
+        "base": (base,) if isinstance(base, str) else tuple(base),
         "learners": tuple(learners), "folds": folds, "device": device, "seed": seed,
         "same_page": same_page, "accept": accept,
     }  # fmt: skip

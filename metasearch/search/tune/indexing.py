@@ -61,7 +61,7 @@ def write_index(
     how = how.model_copy(update={"neutral": None if step.projected else False})
     update(to, config.documents, base, how, config.encoder.name, callback=callback, ranking=ranking)
     if choice and step.adapts and named:
-        trial = Trial.of(Searcher(LocalStore.open(to), base), named, config.folds, config.same_page)
+        trial = Trial.of(Searcher(LocalStore.open(to), base), named, config.folds, config.same_page, config.base)
         # A tuning that was stopped after this continues here.
         if _ADAPTER not in {each.name for each in adapters_in(trial.index.store.state)}:
             trial.add(_ADAPTER, step.learner, str(choice), kept=True)

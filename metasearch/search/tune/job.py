@@ -159,7 +159,7 @@ class TuneRun(Run[TuneConfig]):
         config, folder, self._named = self.config, self.files.path / "base", self.labels.data
         update(folder, config.documents, self.encoder, self._index, config.encoder.name, callback=callback)
         self.store = LocalStore.open(folder)
-        how = config.folds, config.same_page, _SEARCHED, config.documents
+        how = config.folds, config.same_page, _SEARCHED, config.documents, config.base
         self.labels, notes = Labels.on_index(self.store, self._named, *how)
         for note in notes:
             self._note(note)

@@ -72,7 +72,7 @@ class Labels:
     @classmethod
     def on_index(
         cls, store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, most: int,
-        named: Sequence[str] = (),
+        named: Sequence[str] = (), bases: Sequence[str] = (),
     ) -> tuple[Self, tuple[str, ...]]:  # fmt: skip
         """Return labels on the pages of an index, and what was joined and is searched, in words.
 
@@ -83,13 +83,14 @@ class Labels:
             same_page: whether translations of a page answer what it answers; by default they do.
             most: passages of pages without a label that are searched.
             named: files and folders of the documents as they were named; by default the root of the index.
+            bases: addresses that stand for a folder.
 
         Raises:
             DataError: fewer than half of the labels have a page.
         """
         found, root = store.passages_by_place(), store.root
         passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
-        pages = Pages.of(data, passages, named or ([] if root is None else [str(root)]), most, same_page)
+        pages = Pages.of(data, passages, named or ([] if root is None else [str(root)]), most, same_page, bases)
         return replace(cls.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance)), pages.notes
 
     def hold_out(self, fold: int | None) -> Benchmark:

@@ -4,16 +4,22 @@ A page is known by its file, or by its line where a line of the file is a page. 
 same path but for the language (`de/faq.md`, `faq.de.md`) or the same field `group`, each in a language of its own.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from metasearch.data.readers import joined as merge_groups
 from metasearch.data.records import Candidate, RetrievalData, commonest, grouped
 from metasearch.errors import DataError
 from metasearch.search.documents.joining import describe, join
+from metasearch.search.documents.languages import group_pages
 from metasearch.search.documents.passage import Passage
-from metasearch.search.documents.read import group_of, page_of
+from metasearch.search.documents.read import group_of, is_page, page_of
+
+_OFTEN = 10
+"""Clicks on one page of a query for each click on another one, from which the other one is no label."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +41,9 @@ class Pages:
 
     @classmethod
     def of(
-        cls, data: RetrievalData, passages: Sequence[Passage], folders: Sequence[str], most: int, same: bool | None
-    ) -> "Pages":
+        cls, data: RetrievalData, passages: Sequence[Passage], folders: Sequence[str], most: int, same: bool | None,
+        bases: Sequence[str] = (),
+    ) -> "Pages":  # fmt: skip
         """Join labels to pages by path, address, id or text.
 
         Args:
@@ -46,12 +53,17 @@ class Pages:
             most: passages of pages without a label that are searched; evenly spaced pages are taken.
             same: whether the translations of a page answer what it answers; by default they do.
 
+            bases: addresses that stand for a folder, each as `ADDRESS` or `ADDRESS=FOLDER`; by default one is found.
+
         Raises:
+            ConfigError: the folder of a base has no document.
             DataError: fewer than half of the labels have a page; or translations are asked for, and there are none.
         """
-        labels = [each for each in data.candidates if each.answers]
-        found = join(((data.places.get(each.id, each.id), each.text) for each in data.candidates), passages, folders)
+        places = ((data.places.get(each.id, each.id), each.text) for each in data.candidates)
+        found = join(places, passages, folders, bases)
         meant = {each.id: one.passages for each, one in zip(data.candidates, found, strict=True)}
+        data, clicked = _add_clicks(data, meant)
+        labels = [each for each in data.candidates if each.answers]
         said = describe([one for each, one in zip(data.candidates, found, strict=True) if each.answers])
         if 2 * sum(bool(meant[each.id]) for each in labels) < len(labels):
             raise DataError(f"{said}. A label is the path, the address, the id or the text of a page")
@@ -67,12 +79,37 @@ class Pages:
         questions = [each for each in data.questions if each.id in asked]
         own = merge_groups(questions, candidates)
         wrong = _wrong(data, meant, book, relevant)
-        others = [page for page in book.pages if page not in near]
+        labelled = {*near}
+        others = [page for page in book.pages if page not in labelled]
         others = others[:: max(1, -(-sum(len(book.pages[page]) for page in others) // most))]  # evenly spaced
-        notes = [said, *_describe(data, asked, book, near, others, translated)]
+        notes = [said, *clicked, *_describe(data, asked, book, near, others, translated)]
         beside = frozenset(_id(i) for page in near for i in book.pages[page] if i not in positive)
         unlabelled = tuple(book.candidate(i, relevant) for page in others for i in book.pages[page])
         return cls(replace(own, grades=wrong, notes=data.notes), unlabelled, beside, tuple(notes))
+
+
+def _add_clicks(data: RetrievalData, meant: Mapping[str, Sequence[int]]) -> tuple[RetrievalData, list[str]]:
+    """Return labels with the clicks of all names of a page, without rare ones, and a line about clicks.
+
+    A page with a tenth of the clicks of another one of its query, or fewer, is no label: it may be a mistake.
+    """
+    page = {pair: (pair[0], tuple(meant[pair[1]]) or pair[1]) for pair in data.clicks}
+    clicks, most = Counter[Any](), Counter[str]()
+    for pair, own in page.items():
+        clicks[own] += data.grades.get(pair, 1.0)  # type: ignore[assignment]
+        most[pair[0]] = max(most[pair[0]], clicks[own])
+    rare = {own for own, count in clicks.items() if _OFTEN * count <= most[own[0]]}
+    grades = {pair: grade for pair, grade in data.grades.items() if pair not in page}
+    grades |= {pair: float(clicks[own]) for pair, own in page.items() if own not in rare and clicks[own] != 1}
+    candidates = tuple(
+        replace(each, answers=tuple(uid for uid in each.answers if page.get((uid, each.id)) not in rare))
+        for each in data.candidates
+    )
+    counted = f"clicks: {clicks.total():g} on {len(clicks)} pairs of query and page"
+    line = f"{counted}; nDCG weighs pairs by clicks, and all else takes them alike"
+    few = f"{len(rare)} pairs ({sum(clicks[own] for own in rare):g} clicks) with a tenth of another page's or less"
+    notes = [line + f"; not used: {few}" * bool(rare)] if clicks.total() > len(clicks) else []
+    return replace(data, candidates=candidates, grades=grades), notes
 
 
 class _Book:
@@ -85,9 +122,12 @@ class _Book:
         self.language = {page: commonest(passages[i].language for i in own) for page, own in self.pages.items()}
         self.translations: dict[str, tuple[str, ...]] = {}
         """Page → itself and its translations."""
-        first = {page: passages[own[0]] for page, own in self.pages.items()}
-        named = {page: replace(each, file=Path(each.file).as_posix()) for page, each in first.items()}
-        for alike in grouped(self.pages, lambda page: group_of(named[page])).values():
+        groups = group_pages({Path(page).as_posix(): tag for page, tag in self.language.items() if is_page(page)})
+        named = {
+            page: groups.get(Path(page).as_posix()) or group_of(replace(passages[own[0]], file=Path(page).as_posix()))
+            for page, own in self.pages.items()
+        }
+        for alike in grouped(self.pages, named.__getitem__).values():
             apart = len({self.language[page] for page in alike}) == len(alike)
             self.translations |= {page: alike if apart else (page,) for page in alike}
 

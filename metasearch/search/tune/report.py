@@ -36,13 +36,14 @@ _FLATTERS = (
     "Only labelled texts were searched, which flatters: users search all passages. --documents scores what they find."
 )
 _EXPLAINED = (
-    "The first line is the search without labels; the simplest come first. Scores and differences are means over the "
-    "questions of all held-out folds. The 95 % intervals are over groups of questions that are held out together: "
+    "The first line is the best search without labels; the simplest come first. Scores and differences are means over "
+    "the questions of all held-out folds. The 95 % intervals are over groups of questions that are held out together: "
     "Student's, or Clopper and Pearson's where nearly all groups have the best or the worst score. They do not cover "
     "another training: each fold is trained on once. Where lines are significantly better than the first, the best of "
     "them is kept that trains no weights. One that does has to be significantly better than that. p is of one test "
-    "against all other lines, corrected for their number (max-T over random signs of groups, one-sided, 5 %). So with "
-    "no difference in truth, the first line is kept in 95 % of tunings. With few labels, only large differences are "
+    "against all other lines, corrected for their number (max-T over random signs of groups and over a bootstrap, for "
+    "skewed differences; one-sided, 5 %). The gain also has to survive rare losses of 20 points. So with no difference "
+    "in truth, the first line is kept in 95 % of tunings or more. With few labels, only large differences are "
     "significant."
 )
 _BY_LANGUAGE = (

@@ -125,10 +125,9 @@ class Table:
     def choose(self) -> int:
         """Return the first line; if others beat it, the best of them that trains no weights.
 
-        Lines that beat it are found by step-down, so that a line is kept that is no better than the first with a chance
-        of 5 % at most, however many lines there are, and whichever of them are better. A line with labels also has to
-        beat the best line without labels. One that trains weights is kept where it is significantly better than the
-        best that trains none: the simplest that none of them beats. A refused line can only lower the chance.
+        By step-down, a line is kept that is no better than the first with a chance of 5 % at most, whichever others are
+        better. A line with labels also has to beat the best one without. One that trains weights is kept where it is
+        significantly better than the best that trains none: the simplest that none of them beats.
         """
         return self._pick(self.allowed)
 
@@ -143,21 +142,22 @@ class Table:
         return [others[i] for i in self._gains(others, first).significant(ALPHA)]
 
     def _label_free(self, lines: Sequence[int]) -> int:
-        free = [line for line in lines if not self.lines[line][0].learner]
-        return max(free or lines[:1], key=lambda line: float(self.scores[line].mean()))
+        return self._best([line for line in lines if not self.lines[line][0].learner] or lines[:1])
+
+    def _best(self, lines: Sequence[int]) -> int:
+        return max(lines, key=lambda line: float(self.scores[line].mean()))
 
     def _pick(self, lines: Sequence[int]) -> int:
-        first, better = lines[0], self._better(lines)
-        reference = self._label_free([first, *better])
-        if reference != first:
-            labelled = [reference, *(line for line in better if self.lines[line][0].learner)]
-            better = [line for line in better if not self.lines[line][0].learner] + self._better(labelled)
+        better = self._better(lines)
         if not better:
-            return first
+            return lines[0]
+        reference = self._label_free([lines[0], *better])
+        if reference != lines[0]:
+            labelled = [line for line in better if self.lines[line][0].learner]
+            better = [reference, *self._better([reference, *labelled])]
         trained = [line for line in better if self.lines[line][0].trains]
         free = [line for line in better if line not in trained]
-        best = [max(free, key=lambda line: float(self.scores[line].mean()))] if free else []
-        left: list[int] = [*best, *trained]
+        left = [*([self._best(free)] if free else []), *trained]
         return next(line for line in left if self.p(line, left) >= ALPHA)
 
     def _gains(self, lines: Sequence[int], other: int) -> Gains:

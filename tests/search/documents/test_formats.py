@@ -58,12 +58,12 @@ def sections(module, path, content):
 
 def test_it_declares_suffixes_of_its_own_and_what_a_file_holds(module):
     _, found = module
-    assert found.HOLDS in get_args(Holds)
+    held = found.HOLDS if isinstance(found.HOLDS, dict) else dict.fromkeys(found.SUFFIXES, found.HOLDS)
+    assert held.keys() == {*found.SUFFIXES}
+    assert {*held.values()} <= {*get_args(Holds)}
     assert found.SUFFIXES
     assert all(re.fullmatch(r"\.[a-z0-9]+", suffix) for suffix in found.SUFFIXES)
-    assert all(
-        formats().get(suffix, ("subtitles", found.HOLDS)) == (module[0], found.HOLDS) for suffix in found.SUFFIXES
-    )
+    assert all(formats().get(suffix, (module[0], held[suffix])) == (module[0], held[suffix]) for suffix in held)
 
 
 @pytest.mark.parametrize("packed", [False, True])

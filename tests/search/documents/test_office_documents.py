@@ -9,7 +9,7 @@ from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Notes
 from metasearch.search.documents.read import passages, sources
-from metasearch.search.documents.readers.office import _lacks_spaces, _page_text
+from metasearch.search.documents.readers.office import _lacks_spaces, _page_text, _title, _without_running_lines
 
 PARAGRAPHS = ("Where is the key?", "Under the mat.", "And the parcel?")
 
@@ -223,3 +223,24 @@ def test_a_hyphen_at_the_end_of_a_line_parts_a_word_or_belongs_to_it(text, expec
             pass
 
     assert _page_text(Page()) == expected
+
+
+@pytest.mark.parametrize(
+    "title", ["Microsoft Word - a.docx", "manual_v3.indd", "Untitled-1", "Dokument1", "(anonymous)"]
+)
+def test_the_name_of_a_file_is_no_title(title):
+    assert _title(title) == ""
+    assert _title("The boiler: a manual") == "The boiler: a manual"
+
+
+@pytest.mark.parametrize("body", ["Text {} goes on", "Text {} (1)\\nand more {}"])
+def test_lines_at_the_edges_that_pages_share_but_for_a_number_are_no_text(body):
+    pages = [(n, f"Acme - Confidential\n{body.format(n * 'x', n * 'y')}\nPage {n} of 9") for n in range(1, 10)]
+    notes = Notes()
+    assert [text for _, text in _without_running_lines(pages, notes)] == [
+        body.format(n * "x", n * "y") for n in range(1, 10)
+    ]
+    assert len(notes.dropped) == 18
+    assert _without_running_lines(pages[:3], Notes()) == pages[:3]
+    alike = [(n, f"Part {n}") for n in range(9)]
+    assert _without_running_lines(alike, Notes()) == alike

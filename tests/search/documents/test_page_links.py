@@ -79,6 +79,6 @@ def test_packed_pages_utf_16_and_damaged_bytes_are_read(tmp_path):
 
 
 def test_other_documents_have_the_group_of_their_path_and_are_not_opened(tmp_path):
-    assert read_page_links(tmp_path / "gone.md", "de/gone.md") == ("*/gone.md", "")
+    assert read_page_links(tmp_path / "gone.txt", "de/gone.txt") == ("*/gone.txt", "")
     with pytest.raises(DataError, match=r"gone\.html: cannot be read"):
         read_page_links(tmp_path / "gone.html", "gone.html")

@@ -42,7 +42,7 @@ def test_of_a_folder_what_can_be_read_is_read_and_the_rest_is_named(tmp_path, ca
     assert [passage.text for passage in read([folder])] == ["One.", "Two."]
     assert [message.split(folder.as_posix())[1] for message in caplog.messages] == [
         "/b.txt:1: not UTF-8: byte 0xe9, perhaps CP1252; convert the file: iconv -f CP1252 -t UTF-8",
-        "/c.csv:1: no column 'text'. Known: name.",
+        "/c.csv:1: no column 'text'. Known: name. Name yours: --column COLUMN",
     ]
     for name in ("b.txt", "c.csv"):
         with pytest.raises(DataError, match=rf"docs/{name}:1: "):

@@ -101,7 +101,11 @@ def test_a_line_that_never_ends_is_refused(name, text, line, tmp_path, monkeypat
         ("a.jsonl", '{"text": "\\ud800"}', ":1: text: expected a text, got half a surrogate pair, U+D800"),
         ("a.jsonl", '["a"]', ':1: expected an object in braces, got ["a"]'),
         ("a.jsonl", '{"text": "a"', ":1: not JSON: Expecting ',' delimiter at column 13"),
-        ("a.jsonl", '{"txt": "b"}', ":1: no column 'text'. Did you mean 'txt'? Known: txt."),
+        (
+            "a.jsonl",
+            '{"txt": "b"}',
+            ":1: no column 'text'. Did you mean 'txt'? Known: txt. --column names the column with the text",
+        ),
         ("a.csv", "text,id\n\na\n", ":3: expected 2 columns, got 1"),
         ("a.tsv", "text\tid\na\n", ":2: expected 2 columns, got 1"),
     ],

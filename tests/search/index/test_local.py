@@ -144,7 +144,7 @@ def test_another_encoder_or_other_settings_are_refused(tmp_path):
     ):
         pass
     with (
-        pytest.raises(ConfigError, match=r"made with words 90, not 50; keep that setting"),
+        pytest.raises(ConfigError, match=r"made with words 90, not 50; keep that setting \(--words\)"),
         writing(tmp_path, kind(words=50)),
     ):
         pass

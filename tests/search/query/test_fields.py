@@ -259,3 +259,19 @@ def test_a_row_whose_fields_change_is_a_new_passage(shop):
     store = open_searcher(shop / "index").store
     assert [row for row in np.flatnonzero(store.rows_in([], meets("price>20", "price<30")))] == [2]
     assert not store.rows_in([], meets("price=20")).any()
+
+
+@given(
+    st.sampled_from(["zurück", "Ångström", "가방", "plain", "が"]),
+    st.sampled_from(["NFC", "NFD"]),
+    st.sampled_from(["NFC", "NFD"]),
+)
+def test_composed_and_decomposed_values_are_equal(value, stored, asked):
+    from unicodedata import normalize
+
+    from metasearch.search.index.fields import meets
+    from metasearch.search.settings import Condition
+
+    condition = Condition.parse(f"path={normalize(asked, value)}")
+    assert meets({"path": normalize(stored, value)}, [condition])
+    assert not meets({"path": normalize(stored, value + "x")}, [condition])

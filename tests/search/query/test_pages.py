@@ -75,6 +75,7 @@ class TestPages:
         ("a/b.md", ("a/b.md", 0)),
         ("b.html.gz", ("b.html.gz", 0)),
         ("b.txt", ("b.txt", 0)),
+        ("b.docx", ("b.docx", 0)),
         ("b.pdf", ("b.pdf", 3)),
         ("b.csv", ("b.csv", 3)),
         ("b.jsonl.gz", ("b.jsonl.gz", 3)),

@@ -172,3 +172,16 @@ def test_an_index_of_an_earlier_release_gets_a_root(earlier):
         index(earlier / "site")
     assert changes(index(earlier / "site", root=Path())) == (0, 0, 0, 0)
     assert LocalStore.open(Path("help.index")).root == earlier
+
+
+def test_a_link_to_a_release_is_the_root_wherever_it_leads(work):
+    (work / "releases").mkdir()
+    shutil.move(work / "site", work / "releases" / "1")
+    shutil.copytree(work / "releases" / "1", work / "releases" / "2")
+    write(work / "releases" / "2", {"more/bus.en.txt": "The bus leaves at one."})
+    (work / "site").symlink_to("releases/1")
+    assert changes(index("site")) == (2, 2, 0, 0)
+    (work / "site").unlink()
+    (work / "site").symlink_to("releases/2")
+    assert changes(index("site")) == (1, 0, 1, 0)
+    assert sorted(names()) == ["key.en.txt", "more/bus.en.txt"]

@@ -178,6 +178,16 @@ def test_the_stored_adapter_learns_from_quoted_passages_as_the_folds_do(tmp_path
     np.testing.assert_allclose(LocalStore.open(tmp_path / "i").plan.adapter.matrix, expected, rtol=0, atol=1e-5)
 
 
+def test_adapt_also_tries_the_search_without_the_projection_and_says_how_to_get_it(pages, monkeypatch):
+    monkeypatch.setattr(Table, "choose", lambda self: [step for step, _ in self.lines].index(Step()))
+    found = adapt(pages, labels(), name="plain", device="cpu")
+    assert [str(each.step) for each in found.choice.standings] == [
+        "projection", "base encoder", "projection + adapter", "projection + adapter with answers"
+    ]  # fmt: skip
+    assert not found.kept
+    assert found.facts.result.endswith("turn the projection off: metasearch index DOCUMENTS --no-neutral -o INDEX.")
+
+
 def precision(hits, page, top=20):
     """Return the average precision of hits, of which those of a page in two languages are right."""
     right = [Path(hit.passage.file).stem == page for hit in hits[:top]]

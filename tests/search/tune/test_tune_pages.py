@@ -122,7 +122,10 @@ def test_translations_share_a_group_where_a_line_is_a_page():
 def test_labels_without_a_page_are_named_and_an_error_where_most_are():
     told = [{"query": f"Where is {i}?", "document": f"en/{i}.md", "language": "en"} for i in (0, 1, 2, 77)]
     pages = Pages.of(load_labels(told, named=True), passages(), ["help"], 2000, None)
-    assert "joined to pages: 3 of 4 labels (path 3); not joined: 1: row 4 'en/77.md' (nearest: en/7.md)" in pages.notes
+    assert (
+        "joined to pages: 3 of 4 labels (path 3); not joined: 1: row 4 'en/77.md' (no such page; nearest: en/7.md)"
+        in (pages.notes)
+    )
     assert "1 questions without a page are left out." in pages.notes
     assert len(pages.data.questions) == 3
     lost = [{**row, "document": f"x{row['document']}z"} for row in told]
@@ -183,3 +186,17 @@ def test_a_form_that_tells_answers_is_named_once():
     same = [candidate(40 + i, each.text) for i, each in enumerate(long)]
     assert warn_of_form(long, same) == ""
     assert warn_of_form(long, short[:3]) == ""
+
+
+def test_clicks_on_all_names_of_a_page_are_summed_and_a_tenth_of_them_is_no_label():
+    """Page 0 has 12 + 9 clicks by two names; page 1 has 2, a tenth or less; page 2 has 3, which is more."""
+    clicks = {"en/0.md": 12, "https://example.org/en/0": 9, "https://example.org/en/1": 2, "en/2": 3}
+    told = [{"query": "Where?", "page": page, "clicks": count, "language": "en"} for page, count in clicks.items()]
+    pages = Pages.of(load_labels(told, named=True), passages(), ["help"], 2000, False)
+    assert {each.page for each in pages.data.candidates if each.answers} == {"help/en/0.md", "help/en/2.md"}
+    assert {*pages.data.grades.values()} == {21.0, 3.0}
+    (line,) = (note for note in pages.notes if note.startswith("clicks"))
+    assert line == (
+        "clicks: 26 on 3 pairs of query and page; nDCG weighs pairs by clicks, and all else takes them alike; not "
+        "used: 1 pairs (2 clicks) with a tenth of another page's or less"
+    )

@@ -3,14 +3,16 @@
 A paragraph has the `lang` of most of its letters, so a foreign word does not split a sentence.
 """
 
+import codecs
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 
 from metasearch.data.formats.blank import blank
+from metasearch.data.formats.text_files import opened, with_line_feeds
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import HeadingMark, Notes, Section
@@ -21,6 +23,24 @@ HOLDS = "page"
 
 _MOST = 2**24
 """Characters of a page, which is parsed as a whole."""
+_CONTENTS = 2
+"""Links to headings that are a table of contents, at least."""
+_HEAD = 4096
+"""Bytes of a page in which it states its encoding."""
+_CHARSET = re.compile(rb"<meta\b[^>]*?charset\s*=\s*[\"']?([\w.:-]+)", re.I)
+_BROWSERS = {
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    "shift_jis": "cp932",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+}
+"""Encoding → the one that browsers take for it (WHATWG Encoding Standard, 4.2)."""
 _MOST_UNCLOSED = 20
 """Start tags of a page without an end."""
 _WHITE = re.compile(r"[ \t\n\r\f]+")
@@ -43,6 +63,18 @@ _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)",
 _FURNITURE_ROLES = _set("banner contentinfo navigation search")
 _FURNITURE_CLASSES = _set("headerlink navfooter navheader")
 """Classes of navigation in pages of Sphinx, MkDocs and DocBook."""
+_NOTE = re.compile(r"\b(?:note|doc-\w+|admonition\w*|warning|caution|danger|tip|hint|important|callout|alert)\b", re.I)
+"""Roles and classes of an `aside` that is content."""
+_WRAPPER = re.compile(r"<(?:main|article)\b|\brole\s*=\s*[\"']?main\b", re.I)
+_CONTROLLED = re.compile(r"(?:aria-controls|data-(?:bs-)?target)\s*=\s*[\"']?#?([^\"'\s>]+)", re.I)
+"""The id of what a button shows."""
+_LEADS_ON = re.compile(r"\s*[0-5]?\s*[;,]\s*url\s*=", re.I)
+"""Content of `<meta http-equiv="refresh">` of a page that another one replaces at once."""
+_SILENT = _set(
+    "script style template noscript svg iframe object embed canvas audio video datalist noembed noframes "
+    "title annotation annotation-xml rp rt rtc"
+)
+"""Elements whose text no reader ever sees."""
 _SECTIONS = _set("article aside blockquote details figure main section td")
 """Elements that a `footer` may belong to; without them it is the page's (HTML-AAM, 3.5)."""
 _HEADINGS = _set("h1 h2 h3 h4 h5 h6")
@@ -55,6 +87,8 @@ _LINES = _set("br li option tr tbody thead tfoot")
 _CELLS = _set("td th")
 _INLINE = _set("a abbr b bdi bdo cite code data dfn em font i kbd label mark q s samp small span strong sub sup u var")
 """Elements in running text. A script shows one that is `hidden`, such as the keys of a platform."""
+_HEAD_TAGS = _set("head meta link base")
+"""Elements that are not shown and have no text, so that no address leads to them."""
 _EXACT = _set("pre textarea listing xmp plaintext")
 _VOID = _set("area base br col embed hr img input link meta param source track wbr")
 _RUBY = _set("rb rt rp rtc")
@@ -85,6 +119,11 @@ class _Element(NamedTuple):
     main: bool = False
     hidden: bool = False
     """Whether a script may show it, in running text."""
+    reason: str = ""
+    """Why its text is dropped."""
+    link: str = ""
+    """Address of the link around it."""
+    footer: bool = False
 
 
 Piece = tuple[str, int]
@@ -101,31 +140,78 @@ class _Paragraph(NamedTuple):
     main: bool
     heading: tuple[str, ...]
     anchor: str
+    level: int
+    """Level of the heading that it is; 0 for other text."""
+    link: str
+    """Address of the link that it is; empty for other text."""
+    footer: bool
+
+    @property
+    def text(self) -> str:
+        """Its text in one line."""
+        return " ".join("".join(text for text, _ in self.pieces).split())
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     """Yield a page's text, one section per stretch in one language."""
+    try:
+        content = _joined(path, lines(path))
+    except DataError:
+        if (stated := _stated_encoding(path)) is None:
+            raise
+        content = _joined(path, _decoded_lines(path, stated))
+    yield from html_sections(content, path, notes, settings.keep_repeated)
+
+
+def _stated_encoding(path: Path) -> str | None:
+    """Return the encoding that the beginning of a page states, as browsers read it; None if it is UTF-8 or unknown."""
+    with opened(path, lambda: "the beginning") as file:
+        found = _CHARSET.search(file.read(_HEAD))
+    try:
+        name = codecs.lookup(found[1].decode()).name if found else "utf-8"
+    except LookupError:
+        return None
+    return None if name.startswith("utf") else _BROWSERS.get(name, name)
+
+
+def _decoded_lines(path: Path, encoding: str) -> Iterator[str]:
+    """Yield the lines of a page in another encoding than UTF-8, with LF at their ends."""
+    with opened(path, lambda: "the beginning") as file:
+        try:
+            yield from with_line_feeds(file.read(_MOST).decode(encoding)).splitlines(keepends=True)
+        except UnicodeDecodeError as error:
+            says = f"not {encoding}, the encoding that the page states: byte {error.start:,}"
+            raise DataError(f"{path}: {says}; convert the file to UTF-8") from None
+
+
+def _joined(path: Path, lines: Iterable[str]) -> str:
     parts, size = [], 0
-    for line in lines(path):
+    for line in lines:
         parts.append(line)
         size += len(line)
         if size > _MOST:
             raise DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
-    yield from html_sections("".join(parts), path, notes, settings.keep_repeated)
+    return "".join(parts)
 
 
 def html_sections(source: str, path: Path, notes: Notes, whole: bool = True) -> Iterator[Section]:
     """Yield the text sections of HTML read from a file, with navigation and footers if `whole`."""
-    page = _Page(path, notes, whole)
+    page = _Page(path, notes, whole, source)
     page.feed(prepare_html(source))
     page.close()
     page.end_paragraph(0)
-    found = page.paragraphs if whole else _main_content(page.paragraphs)
+    if page.leads_on and not whole:
+        from metasearch.search.documents.read import NO_PAGE  # which imports readers when they are used
+
+        notes.counts[NO_PAGE] += 1
+        return
+    found = page.paragraphs if whole else _content(page.paragraphs, notes)
     for language, paragraphs in _stretches(found):
         parts, marks, headings, size = [], [], list[HeadingMark](), 0
         for number, each in enumerate(paragraphs):
             pieces = [("\n" * each.gap, each.pieces[0][1])] * bool(number) + each.pieces
-            headings.append(HeadingMark(size + each.gap * bool(number), each.heading, each.anchor))
+            kind = "link" if each.link and not each.level else "footer" if each.footer else ""
+            headings.append(HeadingMark(size + each.gap * bool(number), each.heading, each.anchor, kind))
             for text, line in pieces:
                 marks.append((size, line))
                 parts.append(text)
@@ -133,11 +219,31 @@ def html_sections(source: str, path: Path, notes: Notes, whole: bool = True) -> 
         yield Section("".join(parts), language=language, title=page.title, marks=marks, headings=headings)
 
 
-def _main_content(paragraphs: Sequence[_Paragraph]) -> Sequence[_Paragraph]:
-    """Return the paragraphs in `main` if they have most letters, else all."""
+def _content(paragraphs: Sequence[_Paragraph], notes: Notes) -> Sequence[_Paragraph]:
+    """Return the paragraphs in `main` if they have most letters, else all, without tables of contents.
+
+    A heading of the first level in front of `main` belongs to it, with the text below.
+    """
     inside = [each for each in paragraphs if each.main]
-    most = 2 * sum(each.letters for each in inside) > sum(each.letters for each in paragraphs)
-    return inside if most else paragraphs
+    if 2 * sum(each.letters for each in inside) > sum(each.letters for each in paragraphs):
+        before = [] if any(each.level == 1 for each in inside) else paragraphs[: paragraphs.index(inside[0])]
+        starts = [i for i, each in enumerate(before) if each.level == 1]
+        inside = [*before[starts[-1] :], *inside] if starts else inside
+        kept = set(map(id, inside))
+        notes.drop("outside main", ((each.text, each.pieces[0][1]) for each in paragraphs if id(each) not in kept))
+        paragraphs = inside
+    headings = {_bare(each.text) for each in paragraphs if each.level}
+    contents = [each for each in paragraphs if "#" in each.link and not each.level and _bare(each.text) in headings]
+    if len(contents) < _CONTENTS:
+        return paragraphs
+    notes.drop("table of contents", ((each.text, each.pieces[0][1]) for each in contents))
+    listed = set(map(id, contents))
+    return [each for each in paragraphs if id(each) not in listed]
+
+
+def _bare(text: str) -> str:
+    """Return the letters of a heading, without the number before it."""
+    return "".join(filter(str.isalpha, text.casefold()))
 
 
 def _stretches(paragraphs: Sequence[_Paragraph]) -> list[tuple[str, list[_Paragraph]]]:
@@ -179,8 +285,16 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None]) -> bool:
 class _Page(HTMLParser):
     """Collects a page's paragraphs."""
 
-    def __init__(self, path: Path, notes: Notes, whole: bool) -> None:
+    def __init__(self, path: Path, notes: Notes, whole: bool, source: str) -> None:
         super().__init__()
+        self.leads_on = False
+        self._controlled = frozenset(_CONTROLLED.findall(source))
+        self._wrapped = bool(_WRAPPER.search(source))
+        self._footers = source.count("<footer")
+        self._has_text = False
+        """Whether a paragraph stands directly in the page."""
+        self._linked, self._dropped, self._dropped_at = 0, "", 0
+        self._link = ""
         self._path, self._notes, self._whole = path, notes, whole
         self._languages: dict[str, str] = {}
         """Value of a `lang` attribute → language tag, empty if it is not valid."""
@@ -218,11 +332,19 @@ class _Page(HTMLParser):
         while tag in _ENDED_BY.get(self._open[-1].tag, ()):
             self.handle_endtag(self._open[-1].tag)
         around, attributes = self._open[-1], dict(attrs)
-        shown = around.shown and not _is_hidden(tag, attributes)
+        opened = attributes.get("id") in self._controlled and attributes.get("role") != "tabpanel"
+        shown = around.shown and (opened or not _is_hidden(tag, attributes))
+        reason = "" if tag in _SILENT else "hidden" if around.shown and not shown else around.reason
         if shown:
             self._separate(tag)
-            shown = self._whole or not self._is_boilerplate(tag, attributes)
-        if shown:
+            reason = "" if self._whole else self._find_boilerplate(tag, attributes)
+            shown = not reason
+        if tag == "meta":
+            self._read_meta(attributes)
+        if reason and self._dropped:
+            self._dropped += " "
+        if shown and tag not in _HEAD_TAGS:
+            self._has_text |= tag == "p" and around.tag in ("", "html", "body")
             self._anchor = attributes.get("id") or (attributes.get("name") if tag == "a" else "") or self._anchor
             if tag in _HEADINGS:
                 self._level = int(tag[1])
@@ -231,22 +353,36 @@ class _Page(HTMLParser):
             written = attributes.get("lang", attributes.get("xml:lang"))
             language = around.language if written is None else self._read_language(written)
             main = around.main or tag == "main" or attributes.get("role") == "main"
-            hidden = _has_hidden(attributes)
+            link = (attributes.get("href") or "") if tag == "a" else around.link
+            hidden = _has_hidden(attributes) and not opened
             if shown and hidden:
                 self._add(" ", self.getpos()[0])  # The keys of two platforms are two words.
             exact = around.exact or tag in _EXACT
-            self._open.append(_Element(tag, language, shown, exact, main, around.hidden or hidden))
+            footer = around.footer or tag == "footer"
+            self._open.append(
+                _Element(tag, language, shown, exact, main, around.hidden or hidden, reason, link, footer)
+            )
             self._count[tag] += 1
 
-    def _is_boilerplate(self, tag: str, attributes: Mapping[str, str | None]) -> bool:
-        """Return whether an element is a site's navigation, search or footer rather than content."""
-        if tag == "nav" or (attributes.get("role") or "") in _FURNITURE_ROLES:
-            return True
-        if tag == "footer":
-            return not any(self._count[each] for each in _SECTIONS)
-        if tag == "aside":  # elsewhere it may be a note
-            return self._open[-1].tag in ("", "html", "body")
-        return not _FURNITURE_CLASSES.isdisjoint((attributes.get("class") or "").split())
+    def _read_meta(self, attributes: Mapping[str, str | None]) -> None:
+        content = attributes.get("content") or ""
+        robots = (attributes.get("name") or "").lower() == "robots"
+        refresh = (attributes.get("http-equiv") or "").lower() == "refresh"
+        self.leads_on |= robots and not {"noindex", "none"}.isdisjoint(re.split(r"[\s,]+", content.lower()))
+        self.leads_on |= refresh and bool(_LEADS_ON.match(content))
+
+    def _find_boilerplate(self, tag: str, attributes: Mapping[str, str | None]) -> str:
+        """Return why an element is no content but a site's navigation, search or footer; empty for content."""
+        role, classes = attributes.get("role") or "", attributes.get("class") or ""
+        if tag == "nav" or role in _FURNITURE_ROLES or not _FURNITURE_CLASSES.isdisjoint(classes.split()):
+            return role or "navigation"
+        around = self._open[-1].tag in ("", "html", "body")
+        # A page has one footer; several in its parts belong to them.
+        if tag == "footer" and not any(self._count[each] for each in _SECTIONS) and (self._footers == 1 or around):
+            return "footer"
+        if tag == "aside" and around and not _NOTE.search(f"{role} {classes}"):  # elsewhere it may be a note
+            return "" if self._has_text and not self._wrapped else "aside"
+        return ""
 
     def handle_endtag(self, tag: str) -> None:
         if not self._count[tag]:
@@ -256,6 +392,9 @@ class _Page(HTMLParser):
         ended = ""
         while ended != tag:
             ended = self._open[-1].tag
+            if self._open[-1].reason and self._open[-2].shown:
+                self._notes.drop(self._open[-1].reason, [(self._dropped, self._dropped_at)])
+                self._dropped = ""
             if self._open[-1].shown:
                 self._separate(ended)
                 if ended in _HEADINGS:
@@ -276,6 +415,9 @@ class _Page(HTMLParser):
             return
         if here.tag == "title" and self._open[-2].shown:
             self.title = self.title or " ".join(data.split())
+        elif here.reason:
+            self._dropped_at = self._dropped_at if self._dropped else self.getpos()[0]
+            self._dropped += data
         elif here.shown:
             for line, text in enumerate(re.findall(".*\n|.+", data), self.getpos()[0]):
                 self._add(text, line)
@@ -292,9 +434,12 @@ class _Page(HTMLParser):
             if self._level:
                 self._add_heading(" ".join("".join(text for text, _ in pieces).split()))
             heading = tuple(text for _, text in self._headings)
-            main = self._main
-            self.paragraphs.append(_Paragraph(language, count, pieces, self._gap, main, heading, self._first_anchor))
+            main, link = self._main, self._link if self._linked == letters.total() > 0 else ""
+            level, anchor, footer = self._level, self._first_anchor, self._open[-1].footer
+            found = _Paragraph(language, count, pieces, self._gap, main, heading, anchor, level, link, footer)
+            self.paragraphs.append(found)
             self._gap = 0
+        self._linked = 0
         self._gap = max(self._gap, gap)
 
     def _add_heading(self, text: str) -> None:
@@ -324,7 +469,11 @@ class _Page(HTMLParser):
             if not self._pieces:
                 self._first_anchor, self._main = self._anchor, here.main
             self._pieces.append((text, line))
-            self._letters[here.language] += sum(map(str.isalnum, text))
+            count = sum(map(str.isalnum, text))
+            self._letters[here.language] += count
+            if here.link:
+                self._linked += count
+                self._link = here.link
             self._shown |= not (here.hidden or blank(text))
 
     def _read_language(self, written: str) -> str:

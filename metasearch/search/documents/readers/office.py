@@ -6,7 +6,9 @@ The line of a passage is the page of a PDF, and the paragraph, list item or tabl
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -19,9 +21,10 @@ from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Notes, Section
 from metasearch.search.documents.readers.html import html_sections
+from metasearch.search.documents.readers.right_to_left import RIGHT_TO_LEFT, read_right_to_left
 
 SUFFIXES = (".pdf", ".docx")
-HOLDS = "parts"
+HOLDS = {".pdf": "parts", ".docx": "page"}
 
 NO_TEXT = "pages without text, which may be scanned"
 _ID = re.compile(r' id="[^"]*"')
@@ -36,6 +39,17 @@ _WITHOUT_SPACES = re.compile(
     "\uaa60-\uaa7f\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """Letters of Chinese, Japanese, Thai, Lao, Burmese, Khmer and other scripts that are written without spaces."""
+_NO_TITLE = re.compile(
+    r"^microsoft (?:word|powerpoint|excel) - |^powerpoint"
+    r"|\.(?:docx?|pptx?|xlsx?|odt|indd|qx[dp]|tex|dvi|ps|pdf|rtf|fm|pmd)$"
+    r"|^(?:\(?anonymous\)?|untitled|unbenannt|sans titre|document|dokument|presentation|slide|layout)[ _-]*\d*$",
+    re.I,
+)
+"""Titles that programs write: the name of the printed file, or of an empty document."""
+_NUMBERS = re.compile(r"\d+")
+_EDGE, _RUNNING, _LEAST_RUNNING = 2, 0.4, 4
+"""Lines at each edge of a page that may be on others, too; share of the pages, and their number, from which they are
+no text: left and right pages may have lines of their own."""
 _LETTERS = 50
 """Letters of a page below which spaces are not counted."""
 
@@ -45,16 +59,16 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     read = _read_pdf if suffix_of(path) == ".pdf" else _read_docx
     with opened(path, lambda: "the beginning") as file:
         content = io.BytesIO(file.read())
-    yield from read(content, path, notes)
+    yield from read(content, path, notes, settings.keep_repeated)
 
 
-def _read_pdf(content: io.BytesIO, path: Path, notes: Notes) -> list[Section]:
+def _read_pdf(content: io.BytesIO, path: Path, notes: Notes, keep: bool) -> list[Section]:
     """Return the text of all pages as one section, since a sentence can continue on the next page."""
     pdfium = import_extra("pypdfium2", "documents", f"{path}: a PDF", DataError)
-    parts, marks, length, glued = [], [], 0, []
+    pages, glued = list[tuple[int, str]](), list[int]()
     try:
         with pdfium.PdfDocument(content) as document:
-            title = str(document.get_metadata_value("Title"))
+            title = _title(str(document.get_metadata_value("Title")))
             for number, page in enumerate(document, 1):
                 text = _page_text(page)
                 if blank(text):
@@ -62,9 +76,7 @@ def _read_pdf(content: io.BytesIO, path: Path, notes: Notes) -> list[Section]:
                     continue
                 if _lacks_spaces(text):
                     glued.append(number)
-                marks.append((length, number))
-                parts.append(text)
-                length += len(text) + 1
+                pages.append((number, text))
     except pdfium.PdfiumError as error:
         if getattr(error, "err_code", None) == pdfium.raw.FPDF_ERR_PASSWORD:
             raise DataError(f"{path}: the file needs a password; remove it first") from None
@@ -72,12 +84,45 @@ def _read_pdf(content: io.BytesIO, path: Path, notes: Notes) -> list[Section]:
     if glued:
         more = f" and {len(glued) - 1:,} more pages" if len(glued) > 1 else ""
         notes.add("text without spaces", f"{path}: page {glued[0]}{more}: words can hardly be found there")
-    return [Section("\n".join(parts), title=" ".join(title.split()), marks=marks)] if parts else []
+    texts = pages if keep else _without_running_lines(pages, notes)
+    starts = accumulate((len(text) + 1 for _, text in texts), initial=0)
+    marks = [(start, number) for start, (number, _) in zip(starts, texts, strict=False)]
+    return [Section("\n".join(text for _, text in texts), title=title, marks=marks)] if texts else []
+
+
+def _title(written: str) -> str:
+    """Return the title in the metadata; empty for the name of a file and of an empty document."""
+    title = " ".join(written.split())
+    return "" if _NO_TITLE.search(title) else title
+
+
+def _without_running_lines(pages: Sequence[tuple[int, str]], notes: Notes) -> list[tuple[int, str]]:
+    """Return the texts of pages without the lines at their edges that many share, but for numbers."""
+    lines = [text.split("\n") for _, text in pages]
+    edges = [{_NUMBERS.sub("0", line).strip() for line in (*own[:_EDGE], *own[-_EDGE:])} for own in lines]
+    counts = Counter(line for own in edges for line in own if line)
+    running = {line for line, count in counts.items() if count >= max(_LEAST_RUNNING, _RUNNING * len(pages))}
+    found = []
+    for (number, text), own in zip(pages, lines, strict=True):
+        start, end = 0, len(own)
+        while start < min(_EDGE, end) and _NUMBERS.sub("0", own[start]).strip() in running:
+            start += 1
+        while end > max(len(own) - _EDGE, start) and _NUMBERS.sub("0", own[end - 1]).strip() in running:
+            end -= 1
+        if start == end:  # a page of such lines alone
+            found.append((number, text))
+            continue
+        notes.drop("running line", ((line, number) for line in (*own[:start], *own[end:])))
+        found.append((number, "\n".join(own[start:end])))
+    return found
 
 
 def _page_text(page: Any) -> str:
     """Return the text within the edges of a page; the page is closed."""
-    text = page.get_textpage().get_text_bounded()
+    shown = page.get_textpage()
+    text = shown.get_text_bounded()
+    if RIGHT_TO_LEFT.search(text):
+        text = read_right_to_left(shown)
     page.close()
     return _HYPHEN.sub(_join, text).replace("\r\n", "\n").replace("\x00", "").strip()
 
@@ -102,7 +147,7 @@ def _lacks_spaces(text: str) -> bool:
     return letters >= _LETTERS and sum(size for size in lengths if size > 25) >= letters / 10
 
 
-def _read_docx(content: io.BytesIO, path: Path, notes: Notes) -> Iterator[Section]:
+def _read_docx(content: io.BytesIO, path: Path, notes: Notes, keep: bool) -> Iterator[Section]:
     mammoth = import_extra("mammoth", "documents", f"{path}: a DOCX file", DataError)
     without_images = mammoth.images.img_element(lambda image: {"src": ""})
     try:

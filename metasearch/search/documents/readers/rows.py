@@ -7,27 +7,37 @@ The text is in the field `text`, or as `column` of the settings says; `title` st
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import partial
+from html import unescape
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from metasearch.data.formats.blank import blank, half_pair
-from metasearch.data.formats.rows import missing_column, read_rows
+from metasearch.data.formats.rows import Row, missing_column, read_rows
 from metasearch.data.formats.text_files import suffix_of, with_line_feeds
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.search.documents.passage import Notes, Section
+from metasearch.search.documents.readers.html import html_sections
 
 SUFFIXES = (".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".feather")
 HOLDS = "rows"
 
 BLANK = "rows without text, skipped"
 ROUNDED = "decimals rounded to 64-bit floats"
+AS_HTML = "rows of HTML, read as their text"
+_HTML = re.compile(
+    r"\A\s*<(p|div|ul|ol|h[1-6]|table|section|span|a|strong|b|em|blockquote)\b[^>]*>.*</\1\s*>|<br\s*/?>"
+    r"|</(?:p|li|div|h[1-6]|td|strong|em|span|a|b)\s*>.*</(?:p|li|div|h[1-6]|td|strong|em|span|a|b)\s*>",
+    re.S | re.I,
+)
+"""Text with elements of HTML."""
 _LONGEST = 2**14
 """Bytes of a further field, which each passage of its row keeps."""
 _COUNTED = 20
@@ -44,12 +54,13 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         reasons.append(f"{place}: {reason}")
         notes.skip_row(reasons[-1])
 
-    for row in read_rows(path, {column: column}, damaged=damaged, single=(column, *OTHER_COLUMNS)):
+    rows = read_rows(path, {column: column}, damaged=damaged, single=(column, *OTHER_COLUMNS))
+    for row in _with_option(rows, column):
         count += 1
         # Line ends within JSON are written as \n, so a passage has the line of its row.
         values, line, marks = row.values, row.line, None if is_table else ()
         if column not in values:
-            notes.skip_row(str(missing_column(row.place, column, values)))
+            notes.skip_row(f"{missing_column(row.place, column, values)} --column names the column with the text")
             continue
         if is_table:
             before = takewhile(lambda name: name != column, values)
@@ -62,11 +73,24 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
         if blank(text):
             notes.counts[BLANK] += 1
             continue
+        if _HTML.search(text):
+            notes.counts[AS_HTML] += 1
+            text = "\n\n".join(each.text for each in html_sections(text, path, notes))
+            title, marks = unescape(title), ()
         tag = notes.read_language(language, f"{row.place}: language")
         title = "" if blank(title) else " ".join(title.split())
         yield Section(text, line, tag, title, marks, fields=_further_fields(values, settings, notes))
     if reasons and not count and all("not UTF-8" in reason for reason in reasons):
         raise DataError(reasons[0])
+
+
+def _with_option(rows: Iterator[Row], column: str) -> Iterator[Row]:
+    """Yield rows; the error for a missing column names the option."""
+    try:
+        yield from rows
+    except DataError as error:
+        option = " Name yours: --column COLUMN" * (f"no column '{column}'" in str(error))
+        raise DataError(f"{error}{option}") from None
 
 
 def _read_text(row: Mapping[str, object], name: str) -> str:

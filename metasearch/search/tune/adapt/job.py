@@ -1,15 +1,12 @@
 """`metasearch.adapt`: computes a query adapter of an index, and searches with it if it helps on held-out folds."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count, product
 from pathlib import Path
 from typing import Any, Self, cast
-
-import numpy as np
-from numpy.typing import NDArray
 
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.run import Device
@@ -23,7 +20,7 @@ from metasearch.search.index.stores import index_folder
 from metasearch.search.index.writer import writing
 from metasearch.search.indexes import open_searcher
 from metasearch.search.query.searcher import Searcher
-from metasearch.search.tune.adapt.searched import SearchedIndex
+from metasearch.search.tune.adapt.searched import SearchedIndex, Vectors
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.search.tune.steps import ANSWERED, READS_ANSWERS, Step
@@ -33,6 +30,7 @@ log = logging.getLogger(__name__)
 
 SEARCHED = 20_000
 """Passages of pages without a label that a fold searches, about."""
+_UNPROJECTED = " To search so, turn the projection off: metasearch index DOCUMENTS --no-neutral -o INDEX."
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,7 @@ def adapt(
     name: str | None = None,
     columns: Mapping[str, str] | None = None,
     same_page: bool | None = None,
+    bases: Sequence[str] = (),
     encoder: str | None = None,
     device: Device = "auto",
     trust_remote_code: bool = False,
@@ -71,9 +70,9 @@ def adapt(
 ) -> AdaptResult:
     """Compute a query adapter from labels, and search the index with it if it is significantly better.
 
-    No document is encoded again. Without an adapter, with one that reads no answers, and with one that does: the
-    best that is significantly better than none on held-out folds is kept, as in `metasearch.tune`. One with answers
-    also has to beat the same one with shuffled labels. The adapter stays in the index, whether it is used or not
+    No document is encoded again. Two searches without labels, with and without projection, and two adapters, without
+    and with answers, are scored on held-out folds: the choice is as in `metasearch.tune`. An adapter with answers also
+    has to beat the same one with shuffled labels. The adapter stays in the index, whether it is used or not
     (`metasearch.search.indexes.use_adapter`).
 
     Args:
@@ -83,6 +82,7 @@ def adapt(
         name: of the adapter; by default `adapter-1`, `adapter-2` and so on.
         columns: name of a value → its column, such as `{"query": "question"}`.
         same_page: whether translations of a page answer what it answers; by default where paths or groups show them.
+        bases: addresses that stand for the documents, or for a folder of them as `ADDRESS=FOLDER`; found by default.
         encoder: new place of the encoder, if it has moved.
         device: device of the encoder.
         trust_remote_code: run Python code that comes with the encoder.
@@ -100,24 +100,27 @@ def adapt(
     known = {each.name for each in adapters_in(store.state)}
     chosen = name or next(free for i in count(1) if (free := f"adapter-{i}") not in known)
     require_new(store.state, chosen, store.folder)
-    trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page)
+    trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page, bases)
     table = trial.table()
     choice, line = Choice.of(table), table.choose()
-    form = table.lines[line][0].learner or ANSWERED
+    step = table.lines[line][0]
     # `Choice` ranks by vectors, in one pool.
     own, pool = searcher.ranking, trial.pool
     ignored = ["--hybrid"] * bool(own.hybrid) + ["--balance"] * bool(own.balance and pool == EXPANDED)
     left = f" These scores ignore {' and '.join(ignored)}, which the index is searched with." if ignored else ""
-    return AdaptResult(trial.add(chosen, form, f"{choice}{left}", kept=bool(line)), choice)
+    result = f"{choice}{left}" + _UNPROJECTED * (line > 0 and not step.projected and not step.adapts)
+    return AdaptResult(trial.add(chosen, step.learner or ANSWERED, result, kept=step.adapts), choice)
 
 
-def join_labels(store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None) -> Labels:
+def join_labels(
+    store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, bases: Sequence[str] = ()
+) -> Labels:
     """Return labels on the pages of an index, with folds; candidates are named `passage PLACE`.
 
     Raises:
         DataError: fewer than half of the labels have a page, or they are too few to hold some out.
     """
-    joined, notes = Labels.on_index(store, data, folds, same_page, SEARCHED)
+    joined, notes = Labels.on_index(store, data, folds, same_page, SEARCHED, bases=bases)
     for note in notes:
         log.info("%s", note)
     if joined.benchmark is None:
@@ -144,18 +147,20 @@ class Trial:
     pool: Pool
 
     @classmethod
-    def of(cls, searcher: Searcher, labels: RetrievalData, folds: int, same_page: bool | None) -> Self:
+    def of(
+        cls, searcher: Searcher, labels: RetrievalData, folds: int, same_page: bool | None, bases: Sequence[str] = ()
+    ) -> Self:
         """Join labels to the pages of an index, and encode their queries; errors as in `join_labels`."""
         store, ranking = searcher.store, searcher.ranking
         assert isinstance(store, LocalStore)
-        joined = join_labels(store, labels, folds, same_page)
+        joined = join_labels(store, labels, folds, same_page, bases)
         pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
         return cls(joined, SearchedIndex.of(searcher, joined.everything), pool)
 
     def table(self) -> Table:
         """Return the scores of held-out folds by step, and of the control if answers would be kept."""
         folds, projected = range(self.labels.folds), self.index.plan.projection is not None
-        steps = [Step(form, projected) for form in ("", *READS_ANSWERS)]
+        steps = [Step("", projected), *[Step()] * projected, *(Step(form, projected) for form in READS_ANSWERS)]
         results = {(step, fold): self._score(step, fold) for step in steps for fold in folds}
         assert self.labels.benchmark is not None
         table = Table.of(results, self.labels.benchmark.task.monitor)
@@ -165,7 +170,7 @@ class Trial:
             table = Table.of(results, table.measure)
         return table
 
-    def matrix(self, form: str) -> NDArray[np.float32]:
+    def matrix(self, form: str) -> Vectors:
         """Return the adapter from all labels, `(D, D)`, by the passages that the folds learned from."""
         return self.index.adapter(form, cast(RetrievalData, self.labels.hold_out(None).split.train))
 

@@ -1,0 +1,266 @@
+"""Languages of documents by evidence: names and tags propose, and the texts of some documents decide.
+
+A folder or an ending such as `-de` proposes a language for all documents with it. Detection looks at their texts. So a
+department, a country or a programming language is no language, and the `lang` of a template does not count. A page
+with the text of a page in another language is a copy of it.
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from html import unescape
+from importlib import import_module
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from metasearch.config.languages import is_known, primary_language
+from metasearch.data.formats.text_files import opened, suffix_of
+from metasearch.data.languages import detectable, detector
+from metasearch.errors import DataError
+from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.languages import (
+    find_country_language,
+    find_folder_language,
+    group_pages,
+    path_without_language,
+)
+from metasearch.search.documents.passage import Notes
+
+if TYPE_CHECKING:
+    from metasearch.search.documents.read import Source
+
+log = logging.getLogger(__name__)
+_K = TypeVar("_K")
+
+_FILES, _HEAD, _OFFICE_FILES = 20, 2**16, 3
+"""Documents of a proposal that are read, bytes of each, and documents that have to be read as a whole."""
+_LEAST, _LONGEST = 100, 20_000
+"""Letters below which texts decide nothing, and characters that detection reads."""
+_MOST, _COPIED, _SHORTEST = 0.75, 0.8, 30
+"""Share of texts that decides; share of a page's text that its copy has; letters of a page that may be a copy."""
+_KIN = (
+    "bs hr sh sr",
+    "da nb nn no sv",
+    "id ms",
+    "an ast ca es gl oc pt",
+    "cs sk",
+    "be bg mk ru uk",
+    "af nl",
+    "fa ps ur",
+)
+"""Languages that detection takes for each other."""
+_UNSHOWN = re.compile(r"<(head|script|style|nav|header|footer|pre|template|svg)\b.*?</\1\s*>|<!--.*?-->", re.S | re.I)
+_BLOCK = re.compile(r"</?(?:p|div|li|h[1-6]|td|br|tr|section)\b[^>]*>", re.I)
+_MARKS = re.compile(r"\A---\n.*?\n---\n|^(```|~~~).*?^\1|`[^`\n]*`|\]\([^)]*\)|<[^>]*>|\"\w+\":", re.S | re.M)
+_STATED = re.compile(
+    r"<html\b[^>]*?\s(?:xml:)?lang\s*=\s*[\"']?([\w-]+)|\A---\n(?:[^\n]+\n)*?lang(?:uage)?:\s*[\"']?([\w-]+)", re.I
+)
+_OFFICE, _HTML = (".pdf", ".docx"), (".html", ".htm")
+_ENGLISH = r"(?i)\b(?:a|an|and|are|as|at|be|by|can|for|from|if|in|is|it|not|of|on|or|that|the|this|to|with|you)\b"
+"""Frequent words."""
+_ENGLISH_SHARE = 0.1
+"""Share of frequent words in an English text, at least."""
+
+
+def decide(sources: Sequence["Source"], settings: Settings) -> list["Source"]:
+    """Return documents with the languages that their texts confirm; a line says each change and the reason."""
+    found = _Evidence(sources, primary_language(settings.language or ""))
+    if settings.names:
+        found.decide_names()
+        found.decide_root()
+        found.decide_copies()
+    found.decide_template()
+    return list(found.sources.values())
+
+
+class _Evidence:
+    def __init__(self, sources: Sequence["Source"], language: str) -> None:
+        self.sources = {each.file: each for each in sources}
+        self._language = language
+        self._read = cache(_read_beginning)
+
+    def decide_names(self) -> None:
+        """Keep the languages in names that texts confirm, and give folders of countries a language."""
+        places = _grouped(self.sources, lambda file: _place(self.sources[file]))
+        found = {place: self._detect(files) for place, files in places.items() if place[1]}
+        alike = {place: _are_alike(place[0], seen) for place, seen in found.items()}
+        accepted = {primary_language(tag) for (tag, _), same in alike.items() if same}
+        others = Counter(found[place] for place, same in alike.items() if not same)
+        usual = {"en", self._language, *(tag for tag, count in others.items() if count > 1)} - accepted
+        known = (each for each in self.sources.values() if primary_language(each.language) in accepted)
+        names = {path_without_language(each.file) for each in known}
+        for place, seen in found.items():
+            tag, folder = place
+            files, country = places[place], find_country_language(folder.rstrip("/"))
+            if alike[place]:
+                self._correct_tags(files, tag)
+                continue
+            likely = {*usual, *accepted, primary_language(country)}
+            translated = 2 * sum(path_without_language(file) in names for file in files) >= len(files)
+            if not is_known(seen) or (translated and primary_language(country) != seen):
+                continue
+            if tag and not (primary_language(tag) in detectable() or seen in likely or _other_script(tag, seen)):
+                continue
+            if not tag and (primary_language(country) != seen or (seen in usual and not accepted)):
+                continue
+            right = country if primary_language(country) == seen else "" if seen in usual else seen
+            self._change(files, right, right or seen)
+            says = f"the language {right}" if right else "no language"
+            but = f", not {tag}" if tag else ""
+            log.warning("'%s' is %s: %s look like %s%s", folder, says, _some(files), seen, but)
+
+    def decide_root(self) -> None:
+        """Give pages without a language the language of their texts where pages in folders are their translations."""
+        starred = (path_without_language(file, each.language) for file, each in self.sources.items() if each.language)
+        known = {name.replace("*/", "") for name in starred if "*/" in name}
+        files = [file for file, each in self.sources.items() if not each.language and file in known]
+        if files and not self._language and is_known(seen := self._detect(files)):
+            self._change(files, seen)
+            log.info("%s have translations in folders, and look like %s", _some(files), seen)
+
+    def decide_copies(self) -> None:
+        """Give a copy the language of its text."""
+        languages = {file: each.language for file, each in self.sources.items()}
+        groups = [own for own in _grouped(languages, group_pages(languages).get).values() if len(own) > 1]
+        if not any(map(self._copies, sorted(groups, key=_hash)[:_FILES])):
+            return
+        found: dict[tuple[str, str], list[str]] = {}
+        for own in groups:
+            if copies := self._copies(own):
+                tags = {languages[file] for file in own} - {""}
+                seen = detector([*tags & detectable()] or ["en"])(self._read(self.sources[copies[0]].path)[0])
+                right = next((languages[file] for file in copies if primary_language(languages[file]) == seen), "")
+                for file in copies:
+                    if languages[file] not in ("", right):
+                        found.setdefault((languages[file], right), []).append(file)
+        for (tag, right), files in found.items():
+            self._change(files, right)
+            says = f"they look like {right or 'pages without a language'}, and are no translations"
+            log.warning("%s of %s have the same text as pages in another language: %s", _some(files), tag, says)
+
+    def decide_template(self) -> None:
+        """Ignore the `lang` of pages whose texts are not in English although it says so."""
+        pages = (file for file, each in self.sources.items() if each.format.name == "html" and not each.language)
+        for files in _grouped(pages, lambda file: file.rpartition("/")[0]).values():
+            sample = self._sample(files)
+            stated = Counter(self._read(self.sources[file].path)[1] for file in sample).most_common(1)[0][0]
+            text = "\n".join(self._read(self.sources[file].path)[0] for file in sample)
+            english = len(re.findall(_ENGLISH, text)) >= _ENGLISH_SHARE * len(text.split())
+            if english or primary_language(stated) != "en":
+                continue
+            seen = self._detect(files)
+            if is_known(seen) and seen != "en":
+                self._change(files, seen)
+                log.warning("%s state lang=%s, but look like %s: their texts decide", _some(files), stated, seen)
+
+    def _correct_tags(self, files: Sequence[str], tag: str) -> None:
+        """Ignore the `lang` of documents whose names and texts tell the same other language."""
+        stated = Counter(self._read(self.sources[file].path)[1] for file in self._sample(files))
+        wrong = [each for each, count in stated.items() if each and not _are_alike(each, primary_language(tag))]
+        if wrong and 2 * sum(stated[each] for each in wrong) >= stated.total():
+            self._change(files, tag, tag, wrong)
+            log.warning("%s state lang=%s, but look like %s, as their names say", _some(files), wrong[0], tag)
+
+    def _change(self, files: Iterable[str], language: str, right: str = "", wrong: Iterable[str] = ()) -> None:
+        """Set the language of documents; `right` replaces what else they state, or only the `wrong` tags."""
+        for file in files:
+            each = self.sources[file]
+            stated = {*wrong} or {each.language, self._read(each.path)[1]} - {"", right or language}
+            replaced = {**each.replaced, **dict.fromkeys(stated, right or language)}
+            self.sources[file] = replace(each, language=language, replaced=replaced)
+
+    def _sample(self, files: Sequence[str]) -> list[str]:
+        office = [file for file in files if self.sources[file].format.name == "office"]
+        return sorted({*files} - {*sorted(office, key=_hash)[_OFFICE_FILES:]}, key=_hash)[:_FILES]
+
+    def _detect(self, files: Sequence[str]) -> str:
+        """Return the language of the texts of some documents; empty if they are short or differ."""
+        texts = [self._read(self.sources[file].path)[0] for file in self._sample(files)]
+        pooled = "\n".join(dict.fromkeys(line for text in texts for line in text.splitlines()))[:_LONGEST]
+        if sum(map(str.isalpha, pooled)) < _LEAST:
+            return ""
+        detect = detector()
+        seen = detect(pooled)
+        own = [_are_alike(detect(text), seen) for text in texts if text]
+        return seen if sum(own) >= _MOST * len(own) else ""
+
+    def _copies(self, files: Sequence[str]) -> list[str]:
+        """Return documents that have the text of another one, and that other one."""
+        lines = {file: {*self._read(self.sources[file].path)[0].splitlines()} for file in files}
+        sizes = {file: _letters(own) for file, own in lines.items()}
+        found = set[str]()
+        for one, other in combinations(files, 2):
+            both = _letters(lines[one] & lines[other])
+            if both >= max(_SHORTEST, _COPIED * sizes[one], _COPIED * sizes[other]):
+                found |= {one, other}
+        return [file for file in files if file in found]
+
+
+def _letters(lines: Iterable[str]) -> int:
+    return sum(char.isalpha() for line in lines for char in line)
+
+
+def _grouped(files: Iterable[str], key: Callable[[str], _K]) -> dict[_K, list[str]]:
+    found: dict[_K, list[str]] = {}
+    for file in files:
+        found.setdefault(key(file), []).append(file)
+    return found
+
+
+def _place(source: "Source") -> tuple[str, str]:
+    """Return the language in a document's name or folders, and the name; a folder of a country has no language."""
+    *folders, _ = source.file.split("/")
+    for folder in reversed(folders):
+        if source.language and find_folder_language(folder, "") == source.language:
+            return source.language, f"{folder}/"
+        if not source.language and find_country_language(folder) and not find_folder_language(folder, ""):
+            return "", f"{folder}/"
+    return source.language, source.language and f"name ending in {source.language}"
+
+
+def _are_alike(tag: str, seen: str) -> bool:
+    """Return whether a detected language is the one of a tag, or is often taken for it."""
+    tag, seen = primary_language(tag), primary_language(seen)
+    return tag == seen or any({tag, seen} <= {*kin.split()} for kin in _KIN)
+
+
+def _other_script(tag: str, seen: str) -> bool:
+    from langcodes import Language
+
+    one, other = (str(Language.get(each).maximize().script)[:3] for each in (tag, seen))
+    return one != other
+
+
+def _some(files: Sequence[str]) -> str:
+    return f"{len(files):,} documents ({files[0]})"
+
+
+def _hash(files: str | Sequence[str]) -> bytes:
+    return sha256(str(files).encode(errors="surrogateescape")).digest()
+
+
+def _read_beginning(path: Path) -> tuple[str, str]:
+    """Return the text of a document's beginning, and the language that it states; empty if it cannot be read."""
+    try:
+        if suffix_of(path) in _OFFICE:
+            reader = import_module("metasearch.search.documents.readers.office")
+            return "\n".join(each.text for each in reader.sections(path, Settings(), Notes())), ""
+        if suffix_of(path) in (".parquet", ".arrow", ".feather"):
+            return "", ""
+        with opened(path, lambda: "the beginning") as file:
+            content = file.read(_HEAD)
+    except (DataError, OSError):
+        return "", ""
+    text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "ignore")
+    stated = next(filter(None, ((found := _STATED.search(text)) and found.groups()) or ()), "")
+    if suffix_of(path) in _HTML:
+        text = unescape(_MARKS.sub(" ", _BLOCK.sub("\n", _UNSHOWN.sub(" ", text))))
+    else:
+        text = _MARKS.sub(" ", text.replace("\r\n", "\n"))
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return "\n".join(filter(None, lines)), stated

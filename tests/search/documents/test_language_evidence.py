@@ -1,0 +1,165 @@
+"""Languages of documents: names propose, and texts decide."""
+
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.common.documents import read
+from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.evidence import decide
+from metasearch.search.documents.languages import are_translated, group_pages, translations
+from metasearch.search.documents.read import sources
+
+THINGS = ["apple", "brick", "cloud", "door", "engine", "flower", "garden", "house", "island", "jacket"]
+TEXTS = {
+    "en": "How to clean the {} with water and a brush when it has become dirty, and where it is kept.",
+    "de": "So reinigt man {} mit Wasser und einer Bürste, wenn es schmutzig ist, und dort wird es aufbewahrt.",
+    "fr": "Comment nettoyer {} avec de l'eau et une brosse quand il est sale, et où il est rangé dans la maison.",
+    "ko": "{} 를 물과 솔로 깨끗하게 닦는 방법과 보관하는 장소를 자세히 설명합니다.",
+    "zh": "如何用水和刷子把{}清洗干净,以及应该把它放在什么地方。请按照说明操作。",
+    "el": "Πώς να καθαρίσετε το {} με νερό και βούρτσα όταν λερωθεί, και πού φυλάσσεται στο σπίτι.",
+    "sr": "Како се {} чисти водом и четком када се запрља, и где се чува у кући после тога.",
+}
+
+
+def write(folder, pages, page="# {0}\n\n{1}\n", ending=".md"):
+    """Write ten pages for each folder, which is given with the language of its texts."""
+    for name, language in pages.items():
+        for thing in THINGS:
+            path = folder / name / f"{thing}{ending}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(page.format(thing, TEXTS[language].format(thing)), encoding="utf-8")
+    return folder
+
+
+def decided(folder):
+    """Return the language of each folder, and its documents."""
+    found = decide(sources([folder]), Settings())
+    files = {each.path.relative_to(folder).as_posix(): each.language for each in found}
+    return {file.rpartition("/")[0]: language for file, language in files.items()}, files
+
+
+def of_passages(folder):
+    found = {}
+    for passage in read([folder]):
+        found.setdefault(passage.file.removeprefix(f"{folder.as_posix()}/").rpartition("/")[0], set()).add(
+            passage.language
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pages", "expected", "translated"),
+    [
+        ({"en": "en", "de": "de"}, {"en": "en", "de": "de"}, True),
+        # Departments and programming languages.
+        ({"hr": "en", "it": "en"}, {"hr": "", "it": ""}, False),
+        ({"hr": "de", "is": "de"}, {"hr": "", "is": ""}, False),
+        ({"sdk/ts": "en", "sdk/cs": "en"}, {"sdk/ts": "", "sdk/cs": ""}, False),
+        # Codes of countries: Kanuri, Twi and Chamorro are languages with these tags.
+        ({"en": "en", "kr": "ko"}, {"en": "en", "kr": "ko"}, True),
+        ({"en": "en", "tw": "zh"}, {"en": "en", "tw": "zh-Hant"}, True),
+        ({"en": "en", "ch": "de"}, {"en": "en", "ch": "de"}, True),
+        ({"en": "en", "gr": "el", "cn": "zh"}, {"en": "en", "gr": "el", "cn": "zh"}, True),
+        ({"en": "en", "sr@cyrillic": "sr"}, {"en": "en", "sr@cyrillic": "sr-Cyrl"}, True),
+        # The default language is at the root.
+        (
+            {"guide": "en", "de/guide": "de", "fr/guide": "fr"},
+            {"guide": "en", "de/guide": "de", "fr/guide": "fr"},
+            True,
+        ),
+        ({"": "de", "en": "en"}, {"": "de", "en": "en"}, True),
+        ({"docs": "en", "hr": "en"}, {"docs": "", "hr": ""}, False),
+    ],
+)
+def test_texts_decide_about_names(pages, expected, translated, tmp_path):
+    languages, files = decided(write(tmp_path, pages))
+    assert languages == expected
+    assert are_translated(files) is translated
+    assert len(translations(files)) == (len(THINGS) if translated else 0)
+
+
+@given(st.permutations(["", "help", "de", "2.1", "hr"]))
+def test_folders_may_stand_in_any_order_around_a_language(parts):
+    names = {
+        "/".join(filter(None, [*(each if each != "de" else tag for each in parts), "a.html"])): tag
+        for tag in ("de", "fr")
+    }
+    assert len({*group_pages(names).values()}) == 1
+    names |= {file.replace("hr", "it"): tag for file, tag in names.items()}
+    assert len({*group_pages(names).values()}) == 2
+
+
+def test_a_name_that_ends_in_a_word_is_another_page():
+    names = {f"{tag}/{page}.md": tag for tag in ("en", "de") for page in ("apple", "apple-id", "apple-it", "apple.ts")}
+    assert len(translations(names)) == 4
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("docs/intro.md", "i18n/de/docusaurus-plugin-content-docs/current/intro.md"),
+        ("docs/01-intro/02-a.md", "i18n/de/docusaurus-plugin-content-docs/current/01-intro/03-a.md"),
+        ("build/html/a.html", "build/de/html/a.html"),
+        ("a.md", "a.de.md"),
+    ],
+)
+def test_generators_keep_translations_in_folders_of_their_own(one, other):
+    groups = group_pages({one: "", other: "de"})
+    assert groups[one] == groups[other]
+    assert len({*group_pages({one: "", other: "de"}, by="none").values()}) == 2
+
+
+def test_numbers_alone_make_no_translation():
+    names = {"guide/1-intro.md": "", "guide/2-intro.md": "", "guide/3-intro.md": ""}
+    assert len({*group_pages(names).values()}) == 3
+
+
+def test_the_lang_of_a_template_does_not_count_against_names_and_texts(tmp_path, caplog):
+    page = '<html lang="en"><title>{0}</title><p>{1}</html>'
+    assert of_passages(write(tmp_path / "a", {"en": "en", "de": "de"}, page, ".html")) == {"en": {"en"}, "de": {"de"}}
+    assert any("10 documents" in line and "state lang=en" in line for line in caplog.messages)
+    caplog.clear()
+    assert of_passages(write(tmp_path / "b", {"guide": "fr"}, page, ".html")) == {"guide": {"fr"}}
+    assert any("state lang=en, but look like fr" in line for line in caplog.messages)
+
+
+def test_copies_in_the_default_language_are_no_translations(tmp_path, caplog):
+    page = '<html lang="de"><title>{0}</title><nav>Menü</nav><p>{1}</html>'
+    folder = write(tmp_path, {"en": "en", "de": "en"}, page, ".html")
+    for thing in THINGS[:4]:
+        (folder / "de" / f"{thing}.html").write_text(page.format(thing, TEXTS["de"].format(thing)), encoding="utf-8")
+    _, files = decided(folder)
+    assert [file for file, tag in files.items() if tag == "de"] == [f"de/{thing}.html" for thing in THINGS[:4]]
+    assert len(translations(files)) == 4
+    assert any("6 documents" in line and "same text" in line for line in caplog.messages)
+    copies = {passage.language for passage in read([folder]) if "engine" in passage.file}
+    assert copies == {"en"}
+
+
+def test_few_letters_decide_nothing(tmp_path, caplog):
+    for name in ("hr", "it"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text("A contract.", encoding="utf-8")
+    with caplog.at_level(logging.INFO):
+        assert decided(tmp_path)[0] == {"hr": "hr", "it": "it"}
+    assert caplog.messages == ["languages from file names: hr 1 (hr/a.md), it 1 (it/a.md)"]
+
+
+def test_front_matter_names_translations(tmp_path):
+    from metasearch.search.index.local import LocalStore
+    from metasearch.search.indexes import index_documents
+
+    for name, key in {"intro": "slug: /start", "de/einleitung": "slug: /de/start", "other": "title: x"}.items():
+        path = tmp_path / "site" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"---\n{key}\n---\nText of {name}.\n", encoding="utf-8")
+    for _ in range(2):  # also of documents that have not changed
+        index_documents([tmp_path / "site"], tmp_path / "i", "tiny", device="cpu")
+        groups = {path: file.group for path, file in LocalStore.open(tmp_path / "i").files.items()}
+        assert groups["intro.md"] == groups["de/einleitung.md"] != groups["other.md"]
+    index_documents([tmp_path / "site"], tmp_path / "i", asked={"translations": "path"}, device="cpu")
+    groups = {path: file.group for path, file in LocalStore.open(tmp_path / "i").files.items()}
+    assert len({*groups.values()}) == 3
