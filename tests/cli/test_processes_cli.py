@@ -14,8 +14,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 FLAGS = [
     *("--task=demo-sts", "--mode=mono-bi-multi", "--encoder=tiny", "--device=cpu"),
-    *(f"--set=budget.{key}" for key in ("meta_train=16", "meta_valid=8", "meta_batch=4", "eval_every=2", "patience=0")),
+    *(f"--set=budget.{key}" for key in ("meta_train=12", "meta_valid=4", "meta_batch=4", "eval_every=2", "patience=0")),
     *("--set=budget.shards=4", "--set=episodes.k=2", "--set=episodes.q=2", "--set=dropout=true"),
+    "--set=options.inner_steps=1",
 ]
 
 
@@ -96,11 +97,10 @@ def test_a_distillation_of_two_processes_has_the_models_of_one(tmp_path):
     write_corpus(tmp_path / "corpus")
     save_assistant(tmp_path / "assistant")
     sizes = small("assistant", "student", budget__shards=2)
-    call = ["distill", *distill_flags(tmp_path, "--stages=1,3", "--device=cpu", *sizes, steps=2)]
+    call = ["distill", *distill_flags(tmp_path, "--stages=3", "--device=cpu", *sizes, steps=2)]
     for count in (1, 2):
         assert_done(forked(count, metasearch(*call, "-o", tmp_path / f"{count}")))
-    for stage in ("1-assistant", "3-student"):
-        assert weights(tmp_path / "2" / stage) == weights(tmp_path / "1" / stage)
+    assert weights(tmp_path / "2" / "3-student") == weights(tmp_path / "1" / "3-student")
 
 
 def test_an_error_of_all_processes_is_one_line(tmp_path):

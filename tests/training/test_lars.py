@@ -35,8 +35,7 @@ def same(left, right):
     return all(torch.equal(left[name], right[name]) for name in SHAPES)
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("decay", [0.0, 0.3])
+@pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.0), (0.9, 0.3)])
 def test_a_step_is_that_of_the_paper_also_while_the_rate_changes(momentum, decay):
     """λ = η ‖w‖ / (‖g‖ + β ‖w‖); v ← m v + γ λ (g + β w); w ← w − v."""
     weights, eta = parameters(), 0.02
@@ -55,8 +54,7 @@ def test_a_step_is_that_of_the_paper_also_while_the_rate_changes(momentum, decay
         torch.testing.assert_close(weights[name].detach(), expected[name], rtol=1e-13, atol=0)
 
 
-@pytest.mark.parametrize("exempt", [False, True])
-@pytest.mark.parametrize("kind", ["lars", "adamw"])
+@pytest.mark.parametrize(("kind", "exempt"), [("lars", False), ("lars", True), ("adamw", True)])
 def test_the_state_by_name_goes_on_to_the_same_bits(kind, exempt):
     settings = Outer(optimizer=kind, lr=0.1, weight_decay=0.1, exempt_bias_and_norm=exempt)
     whole = parameters(torch.float32)

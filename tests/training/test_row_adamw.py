@@ -155,7 +155,7 @@ def test_exempt_groups_and_dense_parameters_are_stepped_in_the_same_optimiser():
         assert_equal(found[name], expected[name])
 
 
-@pytest.mark.parametrize(("stop", "used"), [(3, True), (17, False), (29, True)])
+@pytest.mark.parametrize(("stop", "used"), [(3, True), (17, False)])
 def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, stop, used):
     settings = Outer(lr=0.01, weight_decay=0.1)
     whole, half = {"words.weight": table(torch.float32)}, {"words.weight": table(torch.float32)}

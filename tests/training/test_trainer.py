@@ -110,7 +110,7 @@ def test_the_rate_of_each_step_follows_the_schedule_and_is_told():
     torch.testing.assert_close(bias.detach(), before - sum(rates), rtol=1e-14, atol=1e-15)
 
 
-EXPLODING = [*STEPPING, REPTILE, *PLAIN]
+EXPLODING = {case.learner: case for case in (*STEPPING, REPTILE, *PLAIN)}.values()
 
 
 class Repeated:
