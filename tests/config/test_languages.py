@@ -62,9 +62,9 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("tag", "others"), SAME)
-def test_codes_of_one_language_are_one_tag(tag, others):
-    assert {parse_tag(other) for other in [tag, *others]} == {tag}
+def test_codes_of_one_language_are_one_tag():
+    for tag, others in SAME:
+        assert {parse_tag(other) for other in [tag, *others]} == {tag}
 
 
 @given(st.sampled_from([(tag, other) for tag, others in SAME[:6] for other in others[:2]]), st.data())
@@ -95,31 +95,16 @@ def test_every_declaration_reads_a_tag_in_the_same_way(case):
     assert Variant.parse(f"{tag}_{{{text},fr-CA}}").candidates == (tag, "fr-CA")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "german",
-        "d",
-        "de-",
-        "x-default",
-        "de DE",
-        "дe",
-        "1",
-        "de-" + "a" * 9,
-        "de-u",
-        "de-BR-Latn",
-        "de-12",
-        "i-default",
-        "root",
-    ],
-)
-def test_another_text_is_refused_where_a_tag_is_required_and_kept_where_a_message_names_the_nearest(text):
-    with pytest.raises(ValueError, match="is not a language tag such as de, fil or zh-CN"):
-        parse_tag(text)
-    with pytest.raises(ValidationError, match="is not a language tag such as de"):
-        CorpusSettings(languages=(text,))
-    assert normalise_tag(text) == text
+NO_TAGS = ("", "german", "d", "de-", "x-default", "de DE", "дe", "1", "de-aaaaaaaaa", "de-u", "de-BR-Latn", "de-12")
+
+
+def test_another_text_is_refused_where_a_tag_is_required_and_kept_where_a_message_names_the_nearest():
+    for text in (*NO_TAGS, "i-default", "root"):
+        with pytest.raises(ValueError, match="is not a language tag such as de, fil or zh-CN"):
+            parse_tag(text)
+        with pytest.raises(ValidationError, match="is not a language tag such as de"):
+            CorpusSettings(languages=(text,))
+        assert normalise_tag(text) == text
 
 
 @given(written(NAMES, lower=True))
@@ -128,9 +113,9 @@ def test_a_name_is_a_tag_in_any_case_of_script_and_region(case):
     assert parse_name(text) == tag
 
 
-@pytest.mark.parametrize("text", ["KR", "DE", "xx", "de-EN", "en-eu", "to-java", "git-rm", "de-1996", "de-1", ""])
-def test_a_name_is_no_tag_if_a_part_of_it_does_not_exist_or_can_be_a_country(text):
-    assert parse_name(text) == ""
+def test_a_name_is_no_tag_if_a_part_of_it_does_not_exist_or_can_be_a_country():
+    names = ("KR", "DE", "xx", "de-EN", "en-eu", "to-java", "git-rm", "de-1996", "de-1", "")
+    assert [name for name in names if parse_name(name)] == []
 
 
 @given(written(), written())

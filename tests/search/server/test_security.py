@@ -40,10 +40,10 @@ def test_a_name_must_be_known(header, allowed):
     assert hosts.allow(header) == allowed
 
 
-@pytest.mark.parametrize("name", ["*", "https://example.org", "example.org:80", "a b", "*.*.org"])
-def test_a_name_to_allow_is_a_name(name):
-    with pytest.raises(ConfigError, match="--allow-host"):
-        Hosts.parse("127.0.0.1", [name])
+def test_a_name_to_allow_is_a_name():
+    for name in ("*", "https://example.org", "example.org:80", "a b", "*.*.org"):
+        with pytest.raises(ConfigError, match="--allow-host"):
+            Hosts.parse("127.0.0.1", [name])
 
 
 def test_loopback_is_this_machine_alone():
