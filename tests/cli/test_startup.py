@@ -1,6 +1,5 @@
 """Commands that need no encoder load no torch."""
 
-import os
 import re
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from importlib.metadata import requires
 
 import pytest
 
+from helpers.commands import metasearch
 from helpers.studies import Made, write_run
 
 HEAVY = ("torch", "transformers", "sentence_transformers", "learn2learn", "scipy", "sklearn")
@@ -65,10 +65,10 @@ NOT_SEARCHING = (
 
 
 @pytest.mark.slow
-def test_an_index_and_a_search_import_what_they_need(tmp_path):
+def test_an_index_and_a_search_import_what_they_need(tmp_path, monkeypatch):
     """The second one: the first finds out whether the encoder needs its whole model."""
     (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
-    environment = {**os.environ, "METASEARCH_CACHE": str(tmp_path / "cache")}
+    monkeypatch.setenv("METASEARCH_CACHE", str(tmp_path / "cache"))
 
     def run(*args):
         code = (
@@ -80,11 +80,11 @@ def test_an_index_and_a_search_import_what_they_need(tmp_path):
             "print('PARTS', *[name for name in sys.modules if name.startswith(('metasearch.', 'torch._dynamo'))])\n"
         )
         command = [sys.executable, "-c", code]
-        said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
         return [set(line.split()[1:]) for line in said.splitlines() if line.startswith(("LOADED", "PARTS"))]
 
     options = ("--encoder", "mini", "--language", "en", "--precision", "bfloat16")
-    run("index", "a.txt", *options, "-o", "first.index")
+    metasearch("index", tmp_path / "a.txt", *options, "-o", tmp_path / "first.index")
     indexed, _ = run("index", "a.txt", *options, "-o", "a.index")
     assert not indexed & set(NOT_SEARCHING)
     loaded, parts = run("search", "a.index", "Where is the key?")
