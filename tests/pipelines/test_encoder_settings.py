@@ -16,7 +16,8 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.load import load_encoder
 from metasearch.pipelines import factory
 
-TRAIN = ["train", "--encoder=tiny", "--mode=mono-bi", "--max-steps=1", "--json"]
+SMALL = [f"--set={key}" for key in ("budget.meta_batch=1", "episodes.k=2", "episodes.q=2", "options.inner_steps=1")]
+TRAIN = ["train", "--encoder=tiny", "--mode=mono-bi", "--max-steps=1", *SMALL, "--json"]
 
 
 def trimmed(*languages):
@@ -35,8 +36,8 @@ def test_a_trained_model_has_the_prompts_and_the_words_it_was_trained_with(tmp_p
 
 @pytest.mark.slow
 def test_prompts_change_scores_as_they_change_vectors():
-    changes = ([], ["--prompt", "question=x "])
-    evaluate = ("evaluate", "--task=demo", "--pool=multilingual", "--encoder=tiny", "--json")
+    changes = ([], ["--prompt", "text=x "])
+    evaluate = ("evaluate", "--task=demo-sts", "--encoder=tiny", "--json")
     plain, prompted = (metasearch(*evaluate, *words) for words in changes)
     values = [[row["value"] for row in json.loads(each.stdout)["results"]] for each in (plain, prompted)]
     assert values[0] != values[1]
