@@ -41,25 +41,35 @@ def bases(tmp_path_factory):
     return copied
 
 
-# What needs a run, a study or an encoder loads weights.
-MARKED = [pytest.param(row, id=row.name, marks=[pytest.mark.exhaustive] if row.base else []) for row in ROWS]
-
-
-@pytest.mark.parametrize("row", MARKED)
-def test_malformed_input_is_refused_in_one_clear_line(row, bases, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    if row.base:
-        bases(row.base, tmp_path)
-    row.write(tmp_path)
-    before = files_of(tmp_path)
-    result = CliRunner().invoke(main, row.args(tmp_path))
-    assert result.exit_code == row.code, (result.output, result.exception)
+def check(row, folder):
+    """Run the command of a row in a folder, which is the current one."""
+    row.write(folder)
+    before = files_of(folder)
+    result = CliRunner().invoke(main, row.args(folder))
+    assert result.exit_code == row.code, (row.name, result.output, result.exception)
     error = error_of(result.stderr)
-    assert re.search(row.says, "\n".join(error)), error
-    assert len(error) == row.lines, error
-    assert "Traceback" not in result.output
-    assert "a bug in metasearch" not in result.output
-    assert files_of(tmp_path) == before
+    assert re.search(row.says, "\n".join(error)), (row.name, error)
+    assert len(error) == row.lines, (row.name, error)
+    assert "Traceback" not in result.output, row.name
+    assert "a bug in metasearch" not in result.output, row.name
+    assert files_of(folder) == before, row.name
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+def test_malformed_input_is_refused_in_one_clear_line(table, tmp_path, monkeypatch):
+    for number, row in enumerate(row for row in table.ROWS if not row.base):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        check(row, folder)
+
+
+@pytest.mark.exhaustive  # a run, a study or an encoder has weights to load
+@pytest.mark.parametrize("row", [row for row in ROWS if row.base], ids=lambda row: row.name)
+def test_malformed_folders_are_refused_in_one_clear_line(row, bases, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bases(row.base, tmp_path)
+    check(row, tmp_path)
 
 
 def test_the_table_has_no_row_twice():
