@@ -65,6 +65,7 @@ def pytest_collection_finish() -> None:
     if "torch" in sys.modules:  # where no test file has loaded it, no test is worth its 4 seconds
         copy_builtin_encoders()
         read_demo_once()
+        build_graphs_once()
 
 
 def copy_builtin_encoders() -> None:
@@ -90,6 +91,20 @@ def read_demo_once() -> None:
 
     shipped_tasks = importlib.import_module("metasearch.config.library").shipped()
     benchmark._read = read_once
+
+
+def build_graphs_once() -> None:
+    """Build the ONNX graph of an encoder once, which takes seconds, and give out copies."""
+    module = importlib.import_module("metasearch.compress.onnx_folder")
+    build, made = module.build_graph, {}
+
+    @functools.wraps(build)
+    def build_once(encoder: Any) -> Any:
+        if encoder.fingerprint not in made:
+            made[encoder.fingerprint] = build(encoder)
+        return copy.deepcopy(made[encoder.fingerprint])
+
+    module.build_graph = build_once
 
 
 def copied(build: Callable) -> Callable:

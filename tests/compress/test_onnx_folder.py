@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,12 +15,14 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from helpers import onnx_extra
 from helpers.backbones import CONFIGS, LENGTHS, TEXTS, make
+from helpers.commands import metasearch
 from helpers.onnx_extra import needs_onnx
 from metasearch import load_encoder
 from metasearch.compress import onnx_folder, onnx_graph
 from metasearch.compress.onnx_encoder import OnnxEncoder, read_facts
 from metasearch.compress.onnx_folder import EXAMPLE, write_onnx
 from metasearch.compress.standard import narrowed
+from metasearch.compress.student import make_static
 from metasearch.config.compress import Form
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
@@ -87,7 +90,7 @@ def test_a_prompt_or_length_that_differs_is_noticed(folder, tmp_path):
 )
 @pytest.mark.parametrize("how", ["whole", pytest.param("student", marks=pytest.mark.exhaustive)])
 def test_every_family_and_its_students_are_the_same_up_to_rounding(kind, how, tmp_path):
-    encoder = make(kind) if how == "whole" else onnx_extra.student(kind)
+    encoder = make(kind, layers=2) if how == "whole" else onnx_extra.student(kind)
     facts = write_onnx(encoder, tmp_path)
     assert 0 < facts.difference <= 1e-5
     for texts in (TEXTS, TEXTS * 12, ["x"]):
@@ -160,3 +163,52 @@ def test_the_example_needs_onnxruntime_and_tokenizers_alone(encoder, folder):
     assert result.returncode == 0, result.stderr
     for role, vectors in json.loads(result.stdout.splitlines()[-1]).items():
         np.testing.assert_allclose(vectors, encoder.encode(TEXTS, role), atol=1e-5)
+
+
+def test_a_graph_that_fails_the_check_leaves_no_folder(monkeypatch, encoder, tmp_path):
+    monkeypatch.setattr(onnx_folder, "TOLERANCE", 0.0)
+    with pytest.raises(EncoderError, match=r"differs from the encoder by .* of which 0e\+00 is allowed"):
+        export(encoder, Form(onnx=True), tmp_path / "graph")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_static_encoder_needs_no_graph(tmp_path):
+    with pytest.raises(EncoderError, match=r"^tiny-static: static embeddings need no graph"):
+        export(make_static(load_encoder("tiny")), Form(onnx=True), tmp_path / "graph")
+    assert list(tmp_path.iterdir()) == []
+
+
+def doctor(folder, code=0):
+    """Return what `metasearch doctor` finds of a folder; check its exit code."""
+    section = json.loads(metasearch("doctor", "--json", folder, code=code).stdout)["sections"][-1]
+    assert section["title"] == f"{folder}: an export to ONNX"
+    (found,) = section["findings"]
+    return found
+
+
+def test_doctor_names_a_sound_folder_for_what_it_is(folder):
+    found = doctor(folder)
+    assert (found["about"], found["state"], found["found"]) == ("graph", "ok", "16 dimensions")
+
+
+def damage(name, content):
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "says"),
+    [
+        (damage("metasearch.json", b"{}"), "metasearch.json: name: Field required"),
+        (damage("tokenizer.json", b"{}"), "tokenizer.json: cannot be read: "),
+        (damage("onnx/model.onnx", b"no graph"), "model.onnx: onnxruntime cannot load it: "),
+        (lambda folder: (folder / "metasearch.json").unlink(), "metasearch.json: No such file"),
+    ],
+)
+def test_a_damaged_file_is_named_here_and_by_doctor(break_it, says, folder, tmp_path):
+    copied = shutil.copytree(folder, tmp_path / "copy")
+    break_it(copied)
+    with pytest.raises(EncoderError, match=f"{tmp_path}/copy/.*{says}"):
+        OnnxEncoder(copied)
+    if (copied / "metasearch.json").exists():  # it shows that the folder is an export
+        found = doctor(copied, code=6)
+        assert (found["state"], bool(re.search(says, found["found"]))) == ("bad", True)
