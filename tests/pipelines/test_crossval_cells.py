@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from helpers.configs import nested
-from helpers.crossval import FLAGS, ZERO, inline, run, scores
+from helpers.crossval import FLAGS, ZERO, inline, run, scores, without
 from metasearch.config.study import StudyConfig
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import Interrupted
@@ -66,7 +66,14 @@ def test_a_dry_run_lists_the_cells_and_makes_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_it_again(tmp_path, begun):
-    flags = [*FLAGS, "--max-steps=2", "--learner=maml,fine-tune", "--set=maml:outer.lr=1e30", "-o", tmp_path / "study"]
+    flags = [
+        *without("--learner"),
+        "--max-steps=2",
+        "--learner=maml,fine-tune",
+        "--set=maml:outer.lr=1e30",
+        "-o",
+        tmp_path / "study",
+    ]
     bad, good = "maml-mono-bi/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"
     result = run(*flags, code=7)
     assert "1 of the study's runs failed" in result.stderr
@@ -101,7 +108,7 @@ def test_cells_with_the_same_weights_compute_zero_shot_once(tmp_path, begun, eva
         return encoder
 
     monkeypatch.setattr(factory, "load_encoder", same_weights)
-    run(*FLAGS, "--max-steps=1", "--seeds=4,5", "-o", tmp_path / "study")
+    run(*without("--seeds"), "--max-steps=1", "--seeds=4,5", "-o", tmp_path / "study")
     assert begun[:2] == ["zero-shot/fold-0-seed-4", "zero-shot/fold-0-seed-5"]
     # Dev and test: of zero-shot once, and of each of the two trained models.
     assert len(evaluated) == 2 + 2 * 2
@@ -112,7 +119,7 @@ def test_cells_with_the_same_weights_compute_zero_shot_once(tmp_path, begun, eva
 
 @pytest.mark.slow
 def test_zero_shot_of_an_encoder_with_random_weights_is_computed_with_each_seed(tmp_path, begun, evaluated):
-    run(*FLAGS, "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
+    run(*without("--learner", "--seeds"), "--learner=zero-shot", "--seeds=4,5", "-o", tmp_path / "study")
     first, second = by_seed(tmp_path / "study")
     assert first != second
     assert len(evaluated) == 2 * 2
@@ -120,7 +127,7 @@ def test_zero_shot_of_an_encoder_with_random_weights_is_computed_with_each_seed(
 
 @pytest.mark.slow
 def test_damaged_zero_shot_scores_are_computed_again(tmp_path, begun, evaluated):
-    flags = [*FLAGS, "--learner=zero-shot", "-o", tmp_path / "study"]
+    flags = [*without("--learner"), "--learner=zero-shot", "-o", tmp_path / "study"]
     run(*flags)
     before = scores(tmp_path / "study")
     for path in (tmp_path / "study" / "scores").glob("*/rows.json"):

@@ -66,7 +66,7 @@ def test_what_cannot_be_read_is_named_and_counted_or_with_strict_an_error(docs):
     problems = [
         "docs/more.jsonl:1: not JSON: Expecting value at column 1",
         "docs/more.jsonl:2: language: 'german' is not a language tag such as de, fil or zh-CN",
-        "docs/pets.csv:1: no column 'text'. Known: name.",
+        "docs/pets.csv:1: no column 'text'. Known: name. Name yours: --column COLUMN",
     ]
     said = metasearch("index", "docs", "--encoder=tiny", "-o", "i", "--strict", code=3)
     assert said.stderr.endswith("metasearch: error: {}\n".format("\n".join(problems)))

@@ -93,7 +93,7 @@ def test_documents_that_are_named_and_cannot_be_read_are_an_error_that_names_all
     with pytest.raises(DataError) as caught:
         index("docs/pets.csv", "docs/cafe.txt", "docs")
     assert str(caught.value).splitlines() == [
-        "docs/pets.csv:1: no column 'text'. Known: name.",
+        "docs/pets.csv:1: no column 'text'. Known: name. Name yours: --column COLUMN",
         "docs/cafe.txt:1: not UTF-8: byte 0xe9, perhaps CP1252; convert the file: iconv -f CP1252 -t UTF-8",
     ]
     assert texts(tmp_path) == before
