@@ -66,7 +66,8 @@ def test_a_dry_run_lists_the_cells_and_makes_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_it_again(tmp_path, begun):
-    flags = [
+    flags = [*without("--learner"), "--max-steps=2", "--learner=maml,fine-tune", "--set=maml:outer.lr=1e30"]
+    flags += ["-o", tmp_path / "study"]
         *without("--learner"),
         "--max-steps=2",
         "--learner=maml,fine-tune",
