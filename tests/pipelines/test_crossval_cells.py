@@ -68,13 +68,6 @@ def test_a_dry_run_lists_the_cells_and_makes_nothing(tmp_path):
 def test_a_cell_that_fails_is_named_the_others_go_on_and_the_same_command_tries_it_again(tmp_path, begun):
     flags = [*without("--learner"), "--max-steps=2", "--learner=maml,fine-tune", "--set=maml:outer.lr=1e30"]
     flags += ["-o", tmp_path / "study"]
-        *without("--learner"),
-        "--max-steps=2",
-        "--learner=maml,fine-tune",
-        "--set=maml:outer.lr=1e30",
-        "-o",
-        tmp_path / "study",
-    ]
     bad, good = "maml-mono-bi/fold-0-seed-0", "fine-tune-mono-bi/fold-0-seed-0"
     result = run(*flags, code=7)
     assert "1 of the study's runs failed" in result.stderr
