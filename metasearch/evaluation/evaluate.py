@@ -1,8 +1,9 @@
 """Measures an encoder on retrieval, similarity and translation data, and searches a pool for it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -37,6 +38,8 @@ _LOWEST = np.finfo(np.float32).min / 4
 """Below every score, and still finite after the balance between languages."""
 
 Scores = NDArray[np.float32]
+Boosts = Mapping[str, tuple[Collection[str], float]]
+"""Text of a question → pages, and what their scores gain."""
 
 
 # Retrieval (LAReQA, section 4; MAML-Align paper, section 5). In the multilingual pools every translation of the answer
@@ -53,6 +56,7 @@ def evaluate_retrieval(
     rerank_top: int = RERANK_TOP,
     depth: int = DEPTH,
     sharpness: float | None = None,
+    boosts: Boosts = MappingProxyType({}),
 ) -> Evaluation:
     """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
@@ -87,6 +91,7 @@ def evaluate_retrieval(
         results[pool] = search(
             questions, vectors, ranked, judgements, _candidate_languages(data), pool == BALANCED, rescore, depth,
             data.identical, pages, sharpness, _numbers([each.work or f"\0{each.id}" for each in data.candidates]),
+            _gains(questions, data, boosts),
         )  # fmt: skip
     return score_rankings(data, results, measures, pools)
 
@@ -181,6 +186,7 @@ def evaluate(
     rerank_top: int = RERANK_TOP,
     depth: int = DEPTH,
     sharpness: float | None = None,
+    boosts: Boosts = MappingProxyType({}),
 ) -> Evaluation:
     """Return all scores; `pools` and the reranker matter to retrieval only.
 
@@ -197,6 +203,7 @@ def evaluate(
         depth: candidates of each question in the ranking that is kept.
         sharpness: where candidates are passages of pages, ranks pages as an index with this sharpness does
             (`metasearch.encoders.page_scores`); by default a page has the score of its best passage.
+        boosts: what the scores of some pages gain for a question.
 
     Raises:
         ConfigError: there is no such pool, it needs a reranker, or a measure is for another kind of task.
@@ -206,7 +213,7 @@ def evaluate(
     """
     with torch.autocast(encoder.device.type, torch.bfloat16) if full_name(precision) == "bfloat16" else nullcontext():
         if isinstance(data, RetrievalData):
-            return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top, depth, sharpness)
+            return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top, depth, sharpness, boosts)
         if isinstance(data, SimilarityData):
             return evaluate_similarity(encoder, data, measures)
         return evaluate_translation(encoder, data, measures)
@@ -231,6 +238,7 @@ def search(
     pages: Indices | None = None,
     sharpness: float | None = None,
     groups: Indices | None = None,
+    gains: Sequence[tuple[Sequence[int], float]] = (),
 ) -> SearchResult:
     """Rank all candidates for each question by dot product; ties by index.
 
@@ -241,6 +249,7 @@ def search(
     question with an id: it comes last, with the score -inf. `pages` is the page of each vector, from 0, ascending by
     first passage: then candidates are pages, with the score of their best passage, or if there is a `sharpness` with
     their page score and that of their translations, which have the same number in `groups`, `(C,)`.
+    `gains` has for each question the columns that gain, and the gain.
     """
     # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
@@ -270,6 +279,8 @@ def search(
         scores[left_out] = _LOWEST
         if balanced:
             balance(scores, np.split(by_language, starts[1:]))
+        for row, (columns, gain) in zip(scores, gains[start:end], strict=False):
+            row[columns] += gain
         if sharpness is not None and groups is not None:
             scores += group_means(scores, groups)
             scores /= 2
@@ -282,6 +293,15 @@ def search(
             top[number] = _highest(row, depth)
             best[number] = row[top[number]]
     return SearchResult(judgements, languages, counts, top, best)
+
+
+def _gains(questions: Sequence[Question], data: RetrievalData, boosts: Boosts) -> list[tuple[Sequence[int], float]]:
+    """Return for each question the columns of pages that gain, and the gain; nothing without boosts."""
+    if not boosts:
+        return []
+    place = {candidate.page: column for column, candidate in enumerate(data.candidates)}
+    found = (boosts.get(question.text, ((), 0.0)) for question in questions)
+    return [([place[page] for page in pages if page in place], gain) for pages, gain in found]
 
 
 def _candidate_languages(data: RetrievalData) -> Indices:

@@ -52,6 +52,8 @@ def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tu
         parts.append("its map of translations")
     if plan.adapter:
         parts.append(f"its query adapter '{plan.adapter.name}'")
+        if plan.adapter.labelled:
+            log.warning("%s: the model has no labelled queries, which find pages of the index", store.name)
     made = _with_queries_through(made, plan)
     if not parts:
         log.info("%s: it has no projection, and no adapter in use: its encoder is exported alone", store.name)

@@ -112,8 +112,6 @@ def index_documents(
         expand = bool(target and ranked.get("expand"))
         if expand:
             store.expand()
-        if store.plan.adapter and to:
-            log.warning("%s: the copy is searched without the adapter '%s' of the index", to, store.plan.adapter.name)
         if target and to:
             words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
             result = replace(result, copied=target.copy(store, to, words, expand, heard))

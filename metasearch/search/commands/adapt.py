@@ -74,7 +74,9 @@ def command(
     found = adapt(index, labels, **asked)
     how = "the index is searched with it" if found.kept else f"not used; --use {found.facts.name} searches with it"
     text = f"{found.report}\nadapter: {found.facts.name} ({how})"
-    print_result(as_json, {"index": index, **asdict(found.facts)}, text)
+    print_result(
+        as_json, {"index": index, **asdict(found.facts), "figures": [each.row for each in found.figures]}, text
+    )
 
 
 def _learn(

@@ -1,5 +1,7 @@
 """Query adapters in an index: matrices for the vectors of queries, by name. One of them may be in use.
 
+An adapter may have labelled queries, which find their pages (`metasearch.search.index.labelled_queries`).
+
 An adapter belongs to the vectors that it was learned on. So it is in the file of the index, and is not used where the
 encoder or the projection is another one. `metasearch.encoders.adapter` has the forms of adapters.
 """
@@ -12,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load, save
 
 from metasearch.errors import ConfigError, NonFiniteError, nearest
 from metasearch.search.index.base import Kind
+from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.plan import Adapter, SearchPlan
 
 if TYPE_CHECKING:
@@ -25,8 +29,11 @@ log = logging.getLogger(__name__)
 
 ADAPTERS, IN_USE = "adapters", "adapter"
 """Keys in the state of an index: facts of all adapters, the oldest first; name of the one in use, or empty."""
-_FIRST_ROW = 16
-"""Row of the first adapter in the table of state."""
+LABELLED = "labelled"
+"""Key in the state of an index: name of an adapter → number of its labelled queries."""
+_FIRST_ROW, _LABELLED_ROWS = 16, 2**20
+"""Row of the first adapter in the table of state; how far after an adapter its labelled queries are. An earlier
+release reads the adapter alone."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +80,20 @@ def read_adapter(store: "LocalStore") -> Adapter | None:
             "metasearch adapt with its labels again", store.name, facts.name,
         )  # fmt: skip
         return None
-    packed = store.state_row(facts.row, f"adapter '{facts.name}'")
-    return Adapter(facts.name, np.frombuffer(packed, np.float32).reshape(store.kind.dimension, store.kind.dimension))
+    what = f"adapter '{facts.name}'"
+    packed = store.state_row(facts.row, what)
+    matrix, labelled = np.frombuffer(packed, np.float32).reshape(store.kind.dimension, store.kind.dimension), None
+    if facts.name in store.state.get(LABELLED, {}):
+        labelled = LabelledQueries.read(load(store.state_row(facts.row + _LABELLED_ROWS, what)))
+    return Adapter(facts.name, matrix, labelled)
 
 
 def add_adapter(
-    writer: "IndexWriter", matrix: NDArray[np.float32], facts: Mapping[str, Any], use: bool
+    writer: "IndexWriter",
+    matrix: NDArray[np.float32],
+    facts: Mapping[str, Any],
+    use: bool,
+    labelled: LabelledQueries | None = None,
 ) -> AdapterFacts:
     """Write a new adapter in one transaction, and search with it if asked.
 
@@ -87,6 +102,7 @@ def add_adapter(
         matrix: `(D, D)`.
         facts: all of `AdapterFacts` but `row` and `vectors`.
         use: search with it; else the one in use stays.
+        labelled: labelled queries that belong to it.
     """
     if matrix.shape != (writer.kind.dimension, writer.kind.dimension) or matrix.dtype != np.float32:
         raise ValueError(f"expected a float32 matrix of {writer.kind.dimension} dimensions, got {matrix.shape}")
@@ -96,11 +112,15 @@ def add_adapter(
     require_new(writer.state, facts["name"], writer.folder)
     row = 1 + max((each.row for each in known), default=_FIRST_ROW - 1)
     new = AdapterFacts(row=row, vectors=vectors_hash(writer.kind, writer.plan), **facts)
-    now = {
+    now: dict[str, Any] = {
         ADAPTERS: [asdict(each) for each in (*known, new)],
         IN_USE: new.name if use else writer.state.get(IN_USE, ""),
     }
-    writer.change(now, {row: matrix.tobytes()})
+    rows = {row: matrix.tobytes()}
+    if labelled:
+        now[LABELLED] = {**writer.state.get(LABELLED, {}), new.name: len(labelled)}
+        rows[row + _LABELLED_ROWS] = save(labelled.record)
+    writer.change(now, rows)
     return new
 
 

@@ -301,6 +301,10 @@ class Store(Protocol):
         """
         return [{} for _ in passages]
 
+    def rows_of(self, keys: Keys) -> Rows:
+        """Return the rows with some keys, of keys that are there, `(r,)`; by default none are known."""
+        return np.zeros(0, np.int64)
+
     def changed(self) -> bool:
         """Return whether the index was updated since it was opened."""
         return False

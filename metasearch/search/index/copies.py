@@ -77,6 +77,10 @@ class CopyStore(Store, Protocol):
         rows = numbers.reshape(len(passages), len(written)).tolist()
         return [{row: there[row] for row in own if row in there} for own in rows]
 
+    def rows_of(self, keys: Keys) -> Rows:
+        """Return the rows with some keys, of keys that are there, `(r,)`."""
+        return np.array(sorted(self.known_rows(first_bits(keys).tolist())), np.int64)
+
 
 def stacked(ranked: Sequence[Ranking]) -> Ranking:
     """Return the rankings of queries as one, `(q, K)`: as many rows as each of them has."""

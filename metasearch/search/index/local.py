@@ -444,6 +444,11 @@ class LocalStore(Store):
             for rows in found.reshape(len(passages), len(written)).tolist()
         ]
 
+    def rows_of(self, keys: Keys) -> Rows:
+        """Return the rows with some keys, of keys that are there, `(r,)`."""
+        found = find_sorted(*self._sorted_keys, key_words(keys))
+        return found[found >= 0]
+
     @cached_property
     def _sorted_keys(self) -> tuple[NDArray[np.bytes_], Rows]:
         words = key_words(self.row_keys())

@@ -10,13 +10,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from metasearch.encoders.maps import Exact, Projection, mapped, shrunk_centre
+from metasearch.encoders.page_scores import spread_of
+from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.settings import RANKED_BY_DEFAULT, RankingSettings
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -29,10 +31,26 @@ _SPACE = (*PROJECTION, "translations", "translated")
 
 @dataclass(frozen=True, eq=False)
 class Adapter:
-    """A query adapter: its name, and the matrix `(D, D)` that the vectors of queries are multiplied by."""
+    """A query adapter: its name, the matrix `(D, D)` for the vectors of queries, and labelled queries, if any."""
 
     name: str
     matrix: NDArray[np.float32]
+    labelled: LabelledQueries | None = None
+
+    @cached_property
+    def maps(self) -> bool:
+        """Whether the matrix changes queries; the identity does not, to the last digit."""
+        return not np.array_equal(self.matrix, np.eye(len(self.matrix), dtype=np.float32))
+
+
+class Recalled(NamedTuple):
+    """Pages that a labelled query finds, by the key of a passage, `(p, 16)`, and their gain."""
+
+    keys: NDArray[np.uint8]
+    gain: float
+
+
+NOTHING = Recalled(np.zeros((0, 16), np.uint8), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +79,7 @@ class SearchPlan:
         sharpness: t of page scores; None ranks a page by its best passage, without its translations.
         sampled: number of passages in the estimate of the sharpness.
         learned: real queries that move the centre.
-        adapter: map of queries that was learned from labels.
+        adapter: map of queries that was learned from labels, and the labelled queries.
         ranking: how passages are ranked unless told otherwise.
     """
 
@@ -98,6 +116,9 @@ class SearchPlan:
             found["sharpness"] = float(arrays["sharpness"][0])
         if "sampled" in arrays:
             found["sampled"] = int(arrays["sampled"][0])
+        if "adapter" in arrays:  # of a copy in a database
+            labelled = LabelledQueries.read(arrays) if "labelled_vectors" in arrays else None
+            found["adapter"] = Adapter(arrays["adapter_name"].tobytes().decode(), arrays["adapter"], labelled)
         return cls(**found, centre=arrays.get("query_centre"))
 
     @property
@@ -116,6 +137,15 @@ class SearchPlan:
         if self.sharpness is not None:
             found |= {"sharpness": np.array([self.sharpness]), "sampled": np.array([self.sampled])}
         return found if self.centre is None else {**found, "query_centre": self.centre}
+
+    @property
+    def record_of_copy(self) -> dict[str, NDArray[Any]]:
+        """The record with the adapter, which a copy in a database keeps."""
+        if self.adapter is None:
+            return self.record
+        name = np.frombuffer(self.adapter.name.encode(), np.uint8)
+        labelled = self.adapter.labelled.record if self.adapter.labelled else {}
+        return {**self.record, "adapter": self.adapter.matrix, "adapter_name": name, **labelled}
 
     @property
     def space(self) -> bytes:
@@ -143,10 +173,20 @@ class SearchPlan:
     @cached_property
     def query_matrix(self) -> NDArray[np.float32] | None:
         """What queries go through after the projection, `(D, D)`: the map of translations, then an adapter."""
-        if self.adapter is None or self.translations is None:
-            return self.translations if self.adapter is None else self.adapter.matrix
+        if self.adapter is None or not self.adapter.maps:
+            return self.translations
+        if self.translations is None:
+            return self.adapter.matrix
         both = self.adapter.matrix.astype(np.float64) @ self.translations.astype(np.float64)
         return both.astype(np.float32)
+
+    def recall(self, vectors: NDArray[np.float32]) -> list[Recalled]:
+        """Return the pages that labelled queries find for the vectors of queries `(n, D)` from the encoder."""
+        labelled = self.adapter.labelled if self.adapter else None
+        if labelled is None or not self.sharpness:
+            return [NOTHING] * len(vectors)
+        found = labelled.recall(replace(self, adapter=None).queries(vectors))
+        return [Recalled(labelled.keys[pages], gain * spread_of(self.sharpness)) for pages, gain in found]
 
     @cached_property
     def _centre(self) -> Exact | None:

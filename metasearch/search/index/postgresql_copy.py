@@ -112,7 +112,7 @@ class _Copying:
         kind = Kind(**self.state["kind"])
         kind.require_encoder(server.address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
         kind.require_settings(server.address.shown, store.kind, FREE)  # on which `arrays` depend
-        record = store.plan.record
+        record = store.plan.record_of_copy
         self.arrays = save(record) if record else b""
         self.mark = vectors_mark(store, expanded)
         self.of_files, self.pages = _by_row(store), store.page_places()

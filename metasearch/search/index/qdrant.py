@@ -367,7 +367,7 @@ def copy_to_qdrant(
     kind = Kind(**before["kind"])
     kind.require_encoder(address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
     kind.require_settings(address.shown, store.kind, FREE)  # on which `arrays` depend
-    record = store.plan.record
+    record = store.plan.record_of_copy
     arrays = base64.b64encode(save(record)).decode() if record else ""
     mark, pages = vectors_mark(store, expanded), store.page_places()
     there, length = collection.digests(), float(before["length"])

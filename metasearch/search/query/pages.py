@@ -39,6 +39,8 @@ class RankedPages:
         own: tags of the query's language: a group has the score of its page in it, or else of its best page.
         prefer: languages in which a group is shown, the first before the others; then the query's own.
         words: scores of rows by BM25 in a hybrid search.
+        recalled: rows of the pages that a labelled query finds.
+        gain: what these pages gain.
     """
 
     def __init__(
@@ -50,6 +52,8 @@ class RankedPages:
         own: Collection[str],
         prefer: Sequence[str],
         words: Mapping[int, float],
+        recalled: Collection[int] = (),
+        gain: float = 0.0,
     ) -> None:
         self.table, self.sharpness, self.balance = table, sharpness, balance
         self.tags, self.groups = np.array(table.languages), table.groups
@@ -66,6 +70,9 @@ class RankedPages:
         self.best = {tag: float(scores[self.tags == tag].max()) for tag in np.unique(self.tags).tolist()}
         """Best score of a page in each language, before scores are balanced."""
         self.scores = scores - SHARE * np.array([self.best[tag] for tag in table.languages]) if balance else scores
+        if len(recalled):
+            self.scores = self.scores.astype(np.float64)
+            self.scores[np.unique(self._page[np.isin(table.rows, [*recalled])])] += gain
         evidence = group_means(self.scores[None], self.groups)[0] if sharpness is not None else self.scores
         self.totals = (self.scores + evidence) / 2
         scored = shown = np.arange(len(scores))

@@ -21,6 +21,7 @@ from metasearch.encoders.pool_scores import merged
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import Hit, PageVersion, Ranking, Scope, SearchError, Store
 from metasearch.search.index.places import passage_url
+from metasearch.search.index.plan import Recalled
 from metasearch.search.query.pages import RankedPages
 from metasearch.search.query.passages import ROLE
 from metasearch.search.settings import SearchSettings
@@ -144,7 +145,7 @@ class Searcher:
         if asked.by == "passage" and not asked.hybrid:
             hits = self._distinct(asked, lambda count: self._ranked(vectors, count, asked))
         else:
-            hits = self._by_page(queries, vectors, asked)
+            hits = self._by_page(queries, vectors, self.store.plan.recall(own), asked)
         if asked.rerank:
             hits = [self._rerank(query, own)[: asked.top_k] for query, own in zip(queries, hits, strict=True)]
         return hits
@@ -215,8 +216,14 @@ class Searcher:
                 return [own[:depth] for own in hits]
             count *= 2
 
-    def _by_page(self, queries: Sequence[str], vectors: NDArray[np.float32], asked: SearchSettings) -> list[list[Hit]]:
-        """Return the hits of each query from all passages of the pages that its best passages are in."""
+    def _by_page(
+        self,
+        queries: Sequence[str],
+        vectors: NDArray[np.float32],
+        recalled: Sequence[Recalled],
+        asked: SearchSettings,
+    ) -> list[list[Hit]]:
+        """Return the hits of each query from all passages of the pages of its best passages and labelled queries."""
         depth, inside = asked.rerank or asked.top_k, list(dict.fromkeys(asked.languages or self.languages))
         count = max(_DEPTH * depth, _DEPTH_LEAST) * (1 if asked.balance else _MIXED)
         found: dict[int, list[Hit]] = {}
@@ -224,7 +231,7 @@ class Searcher:
             near = self._near(vectors[left], count, asked)
             words = self._words([queries[i] for i in left], count, asked)
             for i, own, worded in zip(left, near, words, strict=True):
-                ranked = self._rank_pages(queries[i], vectors[i], own, worded, asked)
+                ranked = self._rank_pages(queries[i], vectors[i], own, worded, recalled[i], asked)
                 hits = self._page_hits(ranked, depth, inside, asked)
                 if len(ranked) >= depth or all(len(rows) < count for rows, _ in own.values()):
                     found[i] = hits
@@ -240,11 +247,12 @@ class Searcher:
 
     def _rank_pages(
         self, query: str, vector: NDArray[np.float32], near: Mapping[str, Ranking], words: Mapping[int, float],
-        asked: SearchSettings,
+        recalled: Recalled, asked: SearchSettings,
     ) -> RankedPages:  # fmt: skip
         rows = np.concatenate([found for found, _ in near.values()] or [np.zeros(0, np.int64)])
         scores = np.concatenate([found for _, found in near.values()] or [np.zeros(0, np.float32)])
-        further = np.setdiff1d(np.array([*words], np.int64), rows)
+        known = self.store.rows_of(recalled.keys).tolist() if recalled.gain else []
+        further = np.setdiff1d(np.array([*words, *known], np.int64), rows)
         lowest = np.full(len(further), scores.min(initial=0), np.float32)
         found = np.concatenate([rows, further]), np.concatenate([scores, lowest])
         table = self.store.score_pages(vector, found, Scope(asked.languages, asked.where, bool(asked.expand)))
@@ -252,7 +260,10 @@ class Searcher:
         several = grouped and len({*table.groups.tolist()}) < len(table.groups)
         language = self._detect(query) if several else UNKNOWN
         own = [tag for tag in self.languages if primary_language(tag) == language]
-        return RankedPages(table, self.store.plan.sharpness, bool(asked.balance), grouped, own, asked.prefer, words)
+        return RankedPages(
+            table, self.store.plan.sharpness, bool(asked.balance), grouped, own, asked.prefer, words, known,
+            recalled.gain,
+        )  # fmt: skip
 
     @cached_property
     def _detect(self) -> Callable[[str], str]:

@@ -12,6 +12,12 @@ _BASE, FINE_TUNE = "base encoder", "fine-tune"
 ADAPTER, ANSWERED = "adapter", "adapter with answers"
 READS_ANSWERS = {ADAPTER: False, ANSWERED: True}
 """Query adapters in closed form (`metasearch.search.tune.adapt.metric`), and whether each reads answers."""
+REMEMBERS = {
+    "labelled queries": "",
+    f"{ADAPTER} + labelled queries": ADAPTER,
+    f"{ANSWERED} + labelled queries": ANSWERED,
+}
+"""Adapters with labelled queries, which find their pages → the form of the adapter, or empty for the identity."""
 _PARTS = ("alignment", "projection")
 """Parts of a step's name before its learner, which may be called as one of these."""
 _SHUFFLED = ", shuffled labels"
@@ -33,7 +39,7 @@ class Step:
     @property
     def adapts(self) -> bool:
         """Whether it has an adapter of queries, which belongs to an index."""
-        return self.learner in READS_ANSWERS
+        return self.learner in READS_ANSWERS or self.learner in REMEMBERS
 
     @property
     def trains(self) -> bool:
@@ -65,7 +71,7 @@ class Step:
 
 @cache
 def _steps_by_name() -> dict[str, Step]:
-    learners, either = ("", *READS_ANSWERS, *registry.names("learners")), (False, True)
+    learners, either = ("", *READS_ANSWERS, *REMEMBERS, *registry.names("learners")), (False, True)
     return {str(step): step for step in starmap(Step, product(learners, either, either, either))}
 
 

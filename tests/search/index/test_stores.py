@@ -21,8 +21,9 @@ from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import page_of
 from metasearch.search.index.base import Scope, SearchError, passage_keys
 from metasearch.search.index.copies import vectors_mark
+from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.plan import Learned, SearchPlan
+from metasearch.search.index.plan import Adapter, Learned, SearchPlan
 from metasearch.search.index.postgresql import PostgresStore
 from metasearch.search.index.qdrant import Address, QdrantStore, connect, copy_to_qdrant
 from metasearch.search.index.writer import writing
@@ -311,6 +312,33 @@ def test_a_searcher_finds_the_same_pages_and_groups(site, site_copy, by, more):
     for expected, scores in zip(found[1:half:2], found[half + 1 :: 2], strict=True):
         assert scores == pytest.approx(expected, abs=2 * NEAR)  # a page and the mean of its group
     assert any(translations for own in found[::2] for _, translations, _ in own) == (by == "group")
+
+
+@pytest.fixture(params=[name for name in STORES if name != "memory"])
+def labelled_copy(request, site, tmp_path):
+    """The site with labelled queries about its worst page for the query 0, and its copy in each store."""
+    index, asked = LocalStore.open(site.folder), queries(3)
+    (rows, _) = index.search(asked[:1], len(index))[0]
+    worst = index.passages(rows[0][-1:])[0][0]
+    labelled = LabelledQueries.of(asked, [[0], [1], [1]], index.row_keys()[rows[0][[-1, 0]]])
+    labelled = replace(labelled, mean=0.0, spread=0.05)
+    index.plan = replace(index.plan, adapter=Adapter("clicks", np.eye(indexes.DIMENSION, dtype=np.float32), labelled))
+    return index, copy_index(index, request, tmp_path, "labelled"), worst
+
+
+def test_a_labelled_query_finds_its_page_in_every_store_and_an_unlike_one_changes_nothing(site, labelled_copy):
+    index, copy, worst = labelled_copy
+    asked = np.concatenate([queries(1), -queries(1)])
+    for store in (index, copy):
+        found, unlike = Searcher(store, Given(asked)).search(["0", "1"], top_k=5, by="page")
+        assert page_of(found[0].passage) == page_of(worst)
+        assert not store.plan.recall(asked)[1].gain
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "plan", replace(store.plan, adapter=None))
+            before, same = Searcher(store, Given(asked)).search(["0", "1"], top_k=5, by="page")
+        assert page_of(before[0].passage) != page_of(worst)
+        assert [(hit.passage, hit.score) for hit in unlike] == [(hit.passage, hit.score) for hit in same]
+        assert Searcher(store, Given(asked)).search(["0"], top_k=1, by="page", languages=["de"])
 
 
 def test_a_store_without_pages_ranks_them_by_their_best_passages(site, tmp_path):

@@ -1,15 +1,17 @@
 """`metasearch.adapt`: computes a query adapter of an index, and searches with it if it helps on held-out folds."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import count, product
+from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, cast
 
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.run import Device
+from metasearch.data.benchmark import Benchmark
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
 from metasearch.errors import DataError, RunFolderError
@@ -21,9 +23,10 @@ from metasearch.search.index.writer import writing
 from metasearch.search.indexes import open_searcher
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.tune.adapt.searched import SearchedIndex, Vectors
+from metasearch.search.tune.adapt.shared_pages import Figure, hold_out_others, hold_out_within
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
-from metasearch.search.tune.steps import ANSWERED, READS_ANSWERS, Step
+from metasearch.search.tune.steps import READS_ANSWERS, REMEMBERS, Step
 from metasearch.search.tune.table import SIDES, Table
 
 log = logging.getLogger(__name__)
@@ -35,10 +38,11 @@ _UNPROJECTED = " To search so, turn the projection off: metasearch index DOCUMEN
 
 @dataclass(frozen=True)
 class AdaptResult:
-    """An adapter as the index has it, and the choice by held-out scores."""
+    """An adapter as the index has it, the choice by held-out scores, and its gains on pages without and with labels."""
 
     facts: AdapterFacts
     choice: Choice
+    figures: tuple[Figure, ...] = ()
 
     @property
     def kept(self) -> bool:
@@ -52,7 +56,7 @@ class AdaptResult:
         for each in self.choice.changes if self.kept else ():
             which = f"{each.questions} queries in {each.language}, {SIDES[each.side]}"
             lines.append(f"{which}: {100 * each.base:.1f}, {each.gain.shown()}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *map(str, self.figures)])
 
 
 def adapt(
@@ -74,6 +78,10 @@ def adapt(
     and with answers, are scored on held-out folds: the choice is as in `metasearch.tune`. An adapter with answers also
     has to beat the same one with shuffled labels. The adapter stays in the index, whether it is used or not
     (`metasearch.search.indexes.use_adapter`).
+
+    Where pages have several labels, an adapter may also have the labelled queries, which find their pages
+    (`metasearch.search.index.labelled_queries`). Then each label is held out as queries will come: one of a page with
+    several alone, so that the others are learned, and the only one of a page with its page.
 
     Args:
         index: folder of the index, or of a tuning with one.
@@ -101,15 +109,22 @@ def adapt(
     chosen = name or next(free for i in count(1) if (free := f"adapter-{i}") not in known)
     require_new(store.state, chosen, store.folder)
     trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page, bases)
-    table = trial.table()
+    within = hold_out_within(trial.labels) if trial.index.plan.sharpness else {}
+    table = trial.table({**hold_out_others(trial.labels), **within}, REMEMBERS) if within else trial.table()
     choice, line = Choice.of(table), table.choose()
     step = table.lines[line][0]
+    form = step.learner or [*READS_ANSWERS, *(REMEMBERS if within else ())][-1]
     # `Choice` ranks by vectors, in one pool.
     own, pool = searcher.ranking, trial.pool
     ignored = ["--hybrid"] * bool(own.hybrid) + ["--balance"] * bool(own.balance and pool == EXPANDED)
     left = f" These scores ignore {' and '.join(ignored)}, which the index is searched with." if ignored else ""
+    figures: tuple[Figure, ...] = ()
+    if within:
+        figures = trial.figures(form, within)
+        asked, several = len(trial.labels.data.questions), figures[1].questions
+        left += f" Of {asked} labels, {several} share a page with others, and are held out alone."
     result = f"{choice}{left}" + _UNPROJECTED * (line > 0 and not step.projected and not step.adapts)
-    return AdaptResult(trial.add(chosen, step.learner or ANSWERED, result, kept=step.adapts), choice)
+    return AdaptResult(trial.add(chosen, form, result, kept=step.adapts), choice, figures)
 
 
 def join_labels(
@@ -157,18 +172,44 @@ class Trial:
         pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
         return cls(joined, SearchedIndex.of(searcher, joined.everything), pool)
 
-    def table(self) -> Table:
-        """Return the scores of held-out folds by step, and of the control if answers would be kept."""
-        folds, projected = range(self.labels.folds), self.index.plan.projection is not None
-        steps = [Step("", projected), *[Step()] * projected, *(Step(form, projected) for form in READS_ANSWERS)]
-        results = {(step, fold): self._score(step, fold) for step in steps for fold in folds}
-        assert self.labels.benchmark is not None
-        table = Table.of(results, self.labels.benchmark.task.monitor)
-        if waiting := table.uncontrolled():
-            controls = product((step.control for step in waiting), folds)
-            results |= {(step, fold): self._score(step, fold) for step, fold in controls}
-            table = Table.of(results, table.measure)
+    def table(self, parts: Mapping[int, Benchmark] = MappingProxyType({}), forms: Iterable[str] = ()) -> Table:
+        """Return the scores of held-out folds by step, and of the control if answers would be kept.
+
+        Args:
+            parts: folds by number; by default folds of pages.
+            forms: further adapters, beside both without labelled queries.
+        """
+        parts, results = parts or self._folds(), dict[tuple[Step, int], QueryResults]()
+        adapters = [Step(form, self._projected) for form in (*READS_ANSWERS, *forms)]
+        waiting = [Step("", self._projected), *[Step()] * self._projected, *adapters]
+        while waiting:
+            results |= self._results(waiting, parts)
+            table = Table.of(results, self._measure)
+            waiting = [step.control for step in table.uncontrolled() if (step.control, min(parts)) not in results]
         return table
+
+    def figures(self, form: str, within: Mapping[int, Benchmark]) -> tuple[Figure, Figure]:
+        """Return the gains of an adapter on pages without labels, and on pages with labels in folds of questions."""
+        step = Step(form, self._projected)
+        steps = [Step("", self._projected), step, *([step.control] if step.learns else [])]
+        named = {"new pages": self._folds(), "pages with labels": within}
+        found = [Figure.of(name, Table.of(self._results(steps, own), self._measure)) for name, own in named.items()]
+        return found[0], found[1]
+
+    @property
+    def _projected(self) -> bool:
+        return self.index.plan.projection is not None
+
+    @property
+    def _measure(self) -> str:
+        assert self.labels.benchmark is not None
+        return self.labels.benchmark.task.monitor
+
+    def _folds(self) -> dict[int, Benchmark]:
+        return {fold: self.labels.hold_out(fold) for fold in range(self.labels.folds)}
+
+    def _results(self, steps: Iterable[Step], parts: Mapping[int, Benchmark]) -> dict[tuple[Step, int], QueryResults]:
+        return {(step, fold): self._score(step, own) for step in steps for fold, own in parts.items()}
 
     def matrix(self, form: str) -> Vectors:
         """Return the adapter from all labels, `(D, D)`, by the passages that the folds learned from."""
@@ -182,6 +223,7 @@ class Trial:
             RunFolderError: the projection of the index was estimated again meanwhile, or it cannot be written.
         """
         store, matrix = self.index.store, self.matrix(form)
+        labelled = self.index.labelled(self.labels.everything)[0] if form in REMEMBERS else None
         facts = {
             "name": name, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": form,
             "labels": len(self.labels.data.questions), "kept": kept, "result": result,
@@ -191,10 +233,9 @@ class Trial:
                 raise RunFolderError(
                     f"{store.folder}: its projection was estimated again meanwhile; run metasearch adapt again"
                 )
-            return add_adapter(writer, matrix, facts, use=kept)
+            return add_adapter(writer, matrix, facts, use=kept, labelled=labelled)
 
-    def _score(self, step: Step, fold: int) -> QueryResults:
+    def _score(self, step: Step, benchmark: Benchmark) -> QueryResults:
         """Return the scores of a fold's queries by an adapter from the other folds."""
-        benchmark = self.labels.hold_out(fold)
         measures = tuple(each for each in benchmark.measures if str(each) == benchmark.task.monitor)
         return self.index.score(step, replace(benchmark, measures=measures), [self.pool])[self.pool].questions

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -14,16 +14,17 @@ from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.adapter import MappedEncoder
-from metasearch.encoders.page_scores import sharpness_for
+from metasearch.encoders.page_scores import sharpness_for, spread_of
 from metasearch.encoders.protocols import TextEncoder
-from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.evaluate import Boosts, evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.search.index.base import Rows
+from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.tune.adapt.metric import Differences
-from metasearch.search.tune.steps import Step
+from metasearch.search.tune.steps import REMEMBERS, Step
 from metasearch.search.tune.training import shuffled
 
 Vectors = NDArray[np.float32]
@@ -83,7 +84,39 @@ class SearchedIndex:
 
     def adapter(self, form: str, data: RetrievalData) -> Vectors:
         """Return the matrix of an adapter of the search from labels, `(D, D)`."""
+        form = REMEMBERS.get(form, form)
+        if not form:
+            return np.eye(self.store.kind.dimension, dtype=np.float32)
         return Differences(self.encoder, self.passages).adapter(form, data)
+
+    def labelled(self, data: RetrievalData) -> tuple[LabelledQueries | None, list[str]]:
+        """Return the queries of labels with their pages, and the names of the pages; None where none are apart."""
+        keys, counts, known = self.store.row_keys(), np.bincount(self.store.place_rows), dict[str, int]()
+        for each, row in zip(self.passages, self.rows.tolist(), strict=True):
+            if counts[row] == 1:  # else it stands on other pages, too
+                known.setdefault(each.page, row)
+        pages: dict[str, dict[str, None]] = {}
+        for each in data.candidates:
+            for uid in each.answers if each.page in known else ():
+                pages.setdefault(uid, {})[each.page] = None
+        of_text: dict[str, dict[str, None]] = {}
+        for question in data.questions:
+            of_text.setdefault(question.text, {}).update(pages.get(question.id, {}))
+        numbers = {page: i for i, page in enumerate(dict.fromkeys(each for own in of_text.values() for each in own))}
+        found = keys[[known[page] for page in numbers]].reshape(-1, keys.shape[1])
+        own = [[numbers[page] for page in each] for each in of_text.values()]
+        return LabelledQueries.of(self.encoder.encode([*of_text], QUERY), own, found), [*numbers]
+
+    def _boosts(self, step: Step, train: RetrievalData, test: RetrievalData, fold: int) -> Boosts:
+        """Return what pages gain for questions of the test split by the labelled queries of the train split."""
+        if step.learner not in REMEMBERS or not self.plan.sharpness:
+            return {}
+        data = replace(train, candidates=self.passages)  # also translations that no label means
+        labelled, pages = self.labelled(shuffled(data, fold) if step.shuffled else data)
+        texts = list(dict.fromkeys(question.text for question in test.questions))
+        found = labelled.recall(self.encoder.encode(texts, QUERY)) if labelled else []
+        spread = spread_of(self.plan.sharpness)
+        return {text: ([pages[i] for i in own], gain * spread) for text, (own, gain) in zip(texts, found, strict=False)}
 
     def score(self, step: Step, benchmark: Benchmark, pools: Sequence[Pool]) -> dict[Pool, Evaluation]:
         """Return the scores of the test split in each pool by a step that trains no weights.
@@ -98,8 +131,10 @@ class SearchedIndex:
             encoder = MappedEncoder(encoder, search.adapter(step.learner, right))
         if step.shuffled and not step.learns:
             test = shuffled(test, benchmark.fold)
-        sharpness = search.plan.sharpness
-        return {pool: evaluate(encoder, test, benchmark.measures, [pool], sharpness=sharpness) for pool in pools}
+        how: dict[str, Any] = {
+            "sharpness": search.plan.sharpness, "boosts": search._boosts(step, train, test, benchmark.fold)
+        }  # fmt: skip
+        return {pool: evaluate(encoder, test, benchmark.measures, [pool], **how) for pool in pools}
 
 
 @dataclass(frozen=True)
