@@ -56,7 +56,7 @@ def index_documents(
     Args:
         paths: files and folders.
         folder: folder of the index, new or existing.
-        encoder: built-in name, local folder or hub name; by default that of the index, else `DEFAULT_ENCODER`.
+        encoder: built-in name, local folder or hub name; by default the index's encoder, else `DEFAULT_ENCODER`.
         asked: keys of `IndexSettings`; other settings stay, or are the defaults in a new index.
         device: device of the encoder.
         trust_remote_code: run Python code that comes with the encoder.
@@ -67,10 +67,10 @@ def index_documents(
         vectors: file that ends in `.parquet` (`metasearch.search.index.vectors_file`).
         ranking: keys of `RankingSettings`: how the index is searched unless told otherwise; other keys stay. If it is
             expanded, the database gets expanded vectors, too.
-        root: folder to which paths of documents are relative; by default that of the index, or in a new index the
+        root: folder to which paths of documents are relative; by default the index's root, or in a new index the
             folder that is named, or the common parent of all.
         site: address of the root, such as `https://help.example.org/`, from which hits get their addresses; by default
-            that of the index. The empty text removes it.
+            the index's site. The empty text removes it.
         spread: opens what encodes new passages instead of this process, such as jobs on other machines.
 
     Raises:
@@ -199,7 +199,7 @@ def open_searcher(
         rerank: local folder or hub name of a cross-encoder, for `search(..., rerank=100)`.
         precision: what queries are encoded in; `auto` is that of the index where this machine is fast in it, else
             float32.
-        site: address of the root of the documents, for the addresses of hits; by default that of the index.
+        site: address of the root of the documents, for the addresses of hits; by default the index's site.
 
     Raises:
         ConfigError: the address or the site is wrong, the extra of the database is not installed, or this machine

@@ -1,4 +1,4 @@
-"""The registry of kinds of folders: its entries exist, and its names are those of the code behind them."""
+"""The registry of kinds of folders: its entries exist, and its names agree with the code behind them."""
 
 from dataclasses import fields
 

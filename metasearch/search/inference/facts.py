@@ -42,7 +42,7 @@ class Facts:
     """All of an encoder that is not in its tokenizer or its weights."""
 
     place: str
-    """Folder of the transformer in that of the checkpoint."""
+    """Folder of the transformer, relative to the checkpoint's folder."""
     fingerprint: str
     dimension: int
     neutral: bool

@@ -227,7 +227,7 @@ class Plan:
     notes: Notes = field(default_factory=Notes)
     """Notes on changed files, and problems."""
     dropped: Counter[Dropped] = field(default_factory=Counter)
-    """Block that its reader left out → number of changed pages."""
+    """Block that a reader dropped → number of changed pages."""
     pages: Pages = field(default_factory=Pages)
     """Pages that are read, to be compared with all others."""
     skipped: int = 0

@@ -24,7 +24,7 @@ _ALIGNMENT = 320 * 64 * 4
 class Plan:
     """The steps to score, the simplest first, on how many folds.
 
-    `each` has the seconds of a step on one fold, and `alignment` those of the alignment on translations.
+    `each` has the seconds of a step on one fold, and `alignment` the seconds of the alignment on translations.
     """
 
     steps: tuple[Step, ...]
