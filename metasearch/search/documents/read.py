@@ -264,7 +264,7 @@ def describe_dropped(dropped: Mapping[Dropped, int]) -> str:
         if each.reason != "repeated" and is_sentence(each.text):
             found.setdefault(each.reason, {})[each.text] = None
     counts = (f"{reason} {len(texts):,} ('{next(iter(texts))[:40]}')" for reason, texts in sorted(found.items()))
-    return f"dropped furniture of pages: {', '.join(counts)}; --explain FILE shows all of a document" if found else ""
+    return f"dropped blocks: {', '.join(counts)}; --explain FILE shows all of a document" if found else ""
 
 
 def explain(paths: Sequence[str | Path], file: str | Path, settings: Settings | None = None) -> Iterator[str]:

@@ -50,7 +50,7 @@ def test_text_that_a_reader_sees_or_opens_is_a_passage(body, tmp_path):
 def test_a_sentence_that_is_left_out_is_counted_and_explained(reason, body, tmp_path, caplog):
     with caplog.at_level(logging.INFO):
         assert SAID not in read_page(tmp_path, f"<body>{body}")
-    assert f"dropped furniture of pages: {reason} 1 ('{SAID[:40]}'); --explain FILE shows all of a document" in caplog.messages
+    assert f"dropped blocks: {reason} 1 ('{SAID[:40]}'); --explain FILE shows all of a document" in caplog.messages
     lines = list(explain([tmp_path], tmp_path / "a.html"))
     assert f"{tmp_path / 'a.html'}:1: dropped ({reason}): {SAID}" in lines
     assert f"{tmp_path / 'a.html'}:1: kept: The first text of the page is a sentence." in lines
