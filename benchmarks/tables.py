@@ -181,6 +181,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "adaptation-debian": lambda: adapt.table(rows_of("adaptation"), "debian-reference-60"),
     "adaptation-faq": lambda: adapt.table(rows_of("adaptation"), "debian-faq-60"),
     "adaptation-labelled": lambda: memory.table(rows_of("memory"), "faq"),
+    "adaptation-labelled-apart": lambda: memory.table(rows_of("memory"), "gnome60-no-titles"),
     "adaptation-developers": lambda: adapt.table(rows_of("adaptation"), "developers-reference-60"),
     **{f"adapter-learners-{task}": partial(adapters, "learners", task) for task in ("lareqa-sentences", "stsb")},
     **{f"adapter-modes-{task}": partial(adapters, "modes", task) for task in ("lareqa-sentences", "stsb")},

@@ -81,6 +81,7 @@ def test_the_page_of_a_folder_is_its_first_index(first):
     assert found(["https://e.org/a/", "https://e.org/b"], site(f"a/{first}", "a/README.md", "b.md")) == [
         f"a/{first}", "b.md",
     ]  # fmt: skip
+    assert found(["https://e.org/a/", "https://e.org/b"], site("a/README.md", "b.md")) == ["a/README.md", "b.md"]
     both = site("a.html", "a/index.html", "b.html")
     named = ["https://e.org/a.html", "https://e.org/a/", "https://e.org/a", "https://e.org/b"]
     assert found(named, both) == ["a.html", "a/index.html", "", "b.html"]
