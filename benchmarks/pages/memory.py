@@ -29,8 +29,7 @@ from metasearch.search.index.plan import Adapter
 from metasearch.search.indexes import open_searcher
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.tune.adapt.job import Trial
-from metasearch.search.tune.adapt.shared_pages import hold_out_others, hold_out_within
-from metasearch.search.tune.steps import READS_ANSWERS, REMEMBERS
+from metasearch.search.tune.steps import READS_ANSWERS, REMEMBERED
 from metasearch.search.tune.training import shuffled
 
 ROWS = RESULTS / "memory.jsonl"
@@ -67,8 +66,8 @@ def precisions(searcher: Searcher, pool: Pool, queries: Array) -> Array:
 def forms(trial: Trial, seed: int) -> Iterator[tuple[str, Adapter]]:
     """Yield the adapters of labels, and the last one with shuffled labels."""
     data = trial.labels.everything
-    for form in (*READS_ANSWERS, *REMEMBERS):
-        labelled = trial.index.labelled(data)[0] if form in REMEMBERS else None
+    for form in READS_ANSWERS:
+        labelled = trial.index.labelled(data)[0] if form == REMEMBERED else None
         yield form, Adapter(form, trial.matrix(form), labelled)
     wrong = shuffled(data, seed)
     yield f"{form}, shuffled", Adapter(form, trial.index.adapter(form, wrong), trial.index.labelled(wrong)[0])
@@ -114,8 +113,7 @@ def _keeps(searcher: Searcher, labels: Any) -> bool:
     """Return whether `metasearch adapt` would keep an adapter."""
     trial = Trial.of(searcher, labels, 4, None)
     assert trial.pool == BALANCED
-    parts = {**hold_out_others(trial.labels), **hold_out_within(trial.labels)}
-    return bool(trial.table(parts, REMEMBERS).choose())
+    return bool(trial.table().choose())
 
 
 def table(rows: Sequence[Row], name: str) -> str:

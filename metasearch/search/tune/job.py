@@ -10,6 +10,7 @@ report.html, report.md
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from metasearch.runs.torchrun_env import require_alone
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.passages import ROLE, cutting
 from metasearch.search.query.update import update
+from metasearch.search.tune.adapt.figures import score_apart
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.compare import Comparison
 from metasearch.search.tune.documents import cut_long, index_settings
@@ -116,6 +118,7 @@ class TuneRun(Run[TuneConfig]):
         choice = self._compare(callback) if self.labels.benchmark else None
         if choice:
             log.info("%s", choice)
+            self._score_apart(choice)
             progress = PrefixedProgress(callback, f"all labels, {choice.kept.step}")
             encoder = self.comparison.workshop.make(choice.kept.step, self.labels.hold_out(None), progress)
         else:
@@ -135,10 +138,20 @@ class TuneRun(Run[TuneConfig]):
         if warning := self.labels.form_warning():
             log.warning("%s", warning)
             self.notes.append(warning)
-        steps = list_steps(bool(languages), translations, self.config.learners, indexed=bool(self.store))
+        adapters = self.labels.adapters(self.store.plan) if self.store else ()
+        steps = list_steps(bool(languages), translations, self.config.learners, adapters)
         workshop = Workshop.open(self.config, self.encoder, self.labels, languages, callback, self.store)
         self.comparison = Comparison(self, self.labels, steps, workshop, callback, self._note, self.limit)
         return self.comparison.choose()
+
+    def _score_apart(self, choice: Choice) -> None:
+        """Note the gains of the kept adapter on new pages and on pages with labels; of the last one if none is kept."""
+        step, searched = choice.kept.step, self.comparison.workshop.searched
+        if searched and self.labels.alone and not step.trains:
+            self._note(self.labels.describe_alone())
+            tried = step if step.adapts else replace(step, learner=self.labels.adapters(searched.plan)[-1])
+            for figure in score_apart(searched, self.labels, tried, choice.kept.pool):
+                self._note(f"{tried}, {figure}")
 
     def _project_alone(self, callback: Callback) -> Encoder:
         done, count = project_alone(self.encoder, self.labels, callback), len(self.labels.data.questions)

@@ -1,21 +1,24 @@
 """Labelled data: its held-out folds, and the rankings and languages that it allows."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import cached_property
+from typing import Literal, Self
 
 from metasearch.config.languages import UNKNOWN
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.projection import LEAST
 from metasearch.data.benchmark import Benchmark, make_benchmark
 from metasearch.data.folds import Split, split
-from metasearch.data.records import RetrievalData
+from metasearch.data.records import RetrievalData, grouped
 from metasearch.data.texts import tagged_of
 from metasearch.errors import ConfigError
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.plan import SearchPlan
 from metasearch.search.tune.form import warn_of_form
 from metasearch.search.tune.pages import Pages
+from metasearch.search.tune.steps import READS_ANSWERS, REMEMBERED
 
 LEAST_LABELS = 8
 """Labelled questions below which nothing is held out: a fold would have one or two."""
@@ -24,6 +27,9 @@ LEAST_FOLDS = 3
 _DEV_GROUPS = 4
 _FREQUENT = 0.05
 """Share of the documents from which a language counts."""
+Held = Literal["as asked", "new pages", "pages with labels"]
+"""What a fold holds out: questions of pages with several labels alone and others with their page, whole pages, or the
+former alone."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class Labels:
         whole: whether a fold searches the documents of all folds; else its own, as in papers.
         beside: ids of candidates that are searched and not trained on.
         balanced: whether an index of the documents balances scores by default.
+        paged: whether answers are pages of an index, which may be asked again.
     """
 
     data: RetrievalData
@@ -47,6 +54,7 @@ class Labels:
     whole: bool = True
     beside: frozenset[str] = frozenset()
     balanced: bool = False
+    paged: bool = False
 
     @classmethod
     def of(cls, labels: Benchmark | RetrievalData, folds: int) -> Self:
@@ -67,7 +75,7 @@ class Labels:
     def on_pages(cls, pages: Pages, folds: int) -> Self:
         """Return labels that were joined to pages, with `folds` folds at most."""
         everything = replace(pages.data, candidates=(*pages.data.candidates, *pages.unlabelled))
-        return replace(cls.of(pages.data, folds), everything=everything, beside=pages.beside)
+        return replace(cls.of(pages.data, folds), everything=everything, beside=pages.beside, paged=True)
 
     @classmethod
     def on_index(
@@ -93,16 +101,58 @@ class Labels:
         pages = Pages.of(data, passages, named or ([] if root is None else [str(root)]), most, same_page, bases)
         return replace(cls.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance)), pages.notes
 
-    def hold_out(self, fold: int | None) -> Benchmark:
+    @cached_property
+    def alone(self) -> Mapping[tuple[str, str], int]:
+        """Id and language of a question that shares pages with others → the fold that holds it out without them.
+
+        Where the labels of a page are in several languages, those of one language are held out together.
+        """
+        found: dict[tuple[str, str], int] = {}
+        if not self.paged or self.benchmark is None:
+            return found
+        page = {uid: each.work or each.page for each in reversed(self.data.candidates) for uid in each.answers}
+        groups = grouped(self.data.questions, lambda asked: asked.group)
+        for fold in range(self.folds):
+            held = split(self.data, self.benchmark.task.folds, fold).test.groups
+            for group in (groups[each] for each in held if len(groups.get(each, ())) > 1):
+                for place, own in enumerate(grouped(group, lambda asked: page[asked.id]).values()):
+                    parts = [*grouped(own, lambda asked: asked.language).values()]
+                    for i, part in enumerate(parts if len(parts) > 1 else [(each,) for each in own]):
+                        found |= {(each.id, each.language): (fold + place + i) % self.folds for each in part}
+        return found
+
+    def describe_alone(self) -> str:
+        """Return how many questions are held out alone, in words."""
+        count = len(self.data.questions)
+        return f"Of {count} labels, {len(self.alone)} share a page with others, and are held out alone."
+
+    def adapters(self, plan: SearchPlan) -> tuple[str, ...]:
+        """Return the query adapters to try: one with labelled queries needs page scores, and pages with several."""
+        remembers = self.alone and plan.sharpness
+        return tuple(form for form in READS_ANSWERS if form != REMEMBERED or remembers)
+
+    def hold_out(self, fold: int | None, what: Held = "as asked") -> Benchmark:
         """Return a benchmark: `test` is a fold or nothing, and `train` is the rest, unlabelled texts included.
 
         `dev` is a small part of train: the trainer reports a score of it, which decides nothing here.
         """
         assert self.benchmark is not None
-        held = () if fold is None else {*split(self.data, self.benchmark.task.folds, fold).test.groups}
+        held = set() if fold is None else {*split(self.data, self.benchmark.task.folds, fold).test.groups}
+        alone = {own for own, at in self.alone.items() if at == fold and what != "new pages"}
+        if what == "pages with labels":
+            held = set()
+        elif what == "as asked":
+            held -= {each.group for each in self.data.questions if (each.id, each.language) in self.alone}
         train = self.everything.select([group for group in self.everything.groups if group not in held])
-        train = replace(train, candidates=tuple(each for each in train.candidates if each.id not in self.beside))
+        train = replace(
+            train,
+            questions=tuple(each for each in train.questions if (each.id, each.language) not in alone),
+            candidates=tuple(each for each in train.candidates if each.id not in self.beside),
+        )
         test = self.data.select(held)
+        if alone:
+            own = (each for each in self.data.questions if each.group in held or (each.id, each.language) in alone)
+            test = replace(test, questions=tuple(own))
         unlabelled = self.everything.candidates[len(self.data.candidates) :]
         pool = self.everything.candidates if self.whole else (*test.candidates, *unlabelled)
         asked = {question.group for question in train.questions}

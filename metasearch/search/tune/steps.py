@@ -10,14 +10,10 @@ from metasearch.errors import ConfigError, require_known
 
 _BASE, FINE_TUNE = "base encoder", "fine-tune"
 ADAPTER, ANSWERED = "adapter", "adapter with answers"
-READS_ANSWERS = {ADAPTER: False, ANSWERED: True}
+REMEMBERED = f"{ANSWERED} + labelled queries"
+"""With labelled queries, which find their pages (`metasearch.search.index.labelled_queries`)."""
+READS_ANSWERS = {ADAPTER: False, ANSWERED: True, REMEMBERED: True}
 """Query adapters in closed form (`metasearch.search.tune.adapt.metric`), and whether each reads answers."""
-REMEMBERS = {
-    "labelled queries": "",
-    f"{ADAPTER} + labelled queries": ADAPTER,
-    f"{ANSWERED} + labelled queries": ANSWERED,
-}
-"""Adapters with labelled queries, which find their pages → the form of the adapter, or empty for the identity."""
 _PARTS = ("alignment", "projection")
 """Parts of a step's name before its learner, which may be called as one of these."""
 _SHUFFLED = ", shuffled labels"
@@ -39,7 +35,7 @@ class Step:
     @property
     def adapts(self) -> bool:
         """Whether it has an adapter of queries, which belongs to an index."""
-        return self.learner in READS_ANSWERS or self.learner in REMEMBERS
+        return self.learner in READS_ANSWERS
 
     @property
     def trains(self) -> bool:
@@ -71,17 +67,16 @@ class Step:
 
 @cache
 def _steps_by_name() -> dict[str, Step]:
-    learners, either = ("", *READS_ANSWERS, *REMEMBERS, *registry.names("learners")), (False, True)
+    learners, either = ("", *READS_ANSWERS, *registry.names("learners")), (False, True)
     return {str(step): step for step in starmap(Step, product(learners, either, either, either))}
 
 
 def list_steps(
-    projected: bool, aligned: bool = False, learners: Sequence[str] = (), *, indexed: bool = False
+    projected: bool, aligned: bool = False, learners: Sequence[str] = (), adapters: Sequence[str] = ()
 ) -> list[Step]:
     """Return the steps that the data allows, the simplest first; an aligned encoder is a projected one.
 
-    Where documents are `indexed`, the first one is what an index has by default: a projection, if there can be one.
-    Only then there are adapters.
+    Where there are `adapters`, documents are indexed: the first step is the default of an index, with its projection.
 
     Raises:
         ConfigError: there is no such learner, or it learns from no labels.
@@ -91,8 +86,8 @@ def list_steps(
         if not {2, 3} & set(registry.load("learners", learner).LEARNER.links):
             raise ConfigError(f"learner '{learner}' does not learn from labels; `metasearch distill` runs it")
     steps = [Step(), Step(projected=True)] if projected else [Step()]
-    if indexed:
-        steps = [*reversed(steps), *(Step(adapter, projected) for adapter in READS_ANSWERS)]
+    if adapters:
+        steps = [*reversed(steps), *(Step(adapter, projected) for adapter in adapters)]
     steps.append(Step(FINE_TUNE, projected))
     steps += [Step(FINE_TUNE, True, True)] * aligned
     others = [learner for learner in dict.fromkeys(learners) if learner != FINE_TUNE]

@@ -22,9 +22,8 @@ from metasearch.search.index.writer import writing
 from metasearch.search.indexes import index_documents, list_adapters, open_searcher, use_adapter
 from metasearch.search.tune.adapt.job import Trial, adapt
 from metasearch.search.tune.adapt.metric import metric_adapter
-from metasearch.search.tune.adapt.shared_pages import hold_out_others, hold_out_within
 from metasearch.search.tune.call import tune
-from metasearch.search.tune.steps import ADAPTER, ANSWERED, Step
+from metasearch.search.tune.steps import ADAPTER, ANSWERED, REMEMBERED, Step
 from metasearch.search.tune.table import Table
 from tests.helpers.commands import metasearch
 from tests.helpers.indexes import kind, made, write_index
@@ -203,7 +202,7 @@ ASKED = {
 
 
 @pytest.mark.slow
-def test_labelled_queries_find_their_pages_in_another_language_until_the_adapter_is_dropped(tmp_path):
+def test_labelled_queries_find_their_pages_in_another_language_until_the_adapter_is_dropped(tmp_path, monkeypatch):
     write_pages(tmp_path / "help", THINGS)
     index_documents([tmp_path / "help"], tmp_path / "i", "mini", device="cpu")
     like = {"Mein Paket ist nicht angekommen": "key", "Der Preis von Gold": "lamp", "Musik für eine Hochzeit": "boat"}
@@ -211,41 +210,51 @@ def test_labelled_queries_find_their_pages_in_another_language_until_the_adapter
     before = open_searcher(tmp_path / "i", "cpu").search(asked, top_k=5)
     rows = [{"query": each, "page": f"en/{thing}.md", "language": "en"} for thing in THINGS for each in ASKED[thing]]
     found = adapt(tmp_path / "i", rows, name="clicks", device="cpu")
-    assert (found.kept, found.facts.form) == (True, "labelled queries")
+    assert (found.kept, found.facts.form) == (True, REMEMBERED)
     assert "Of 16 labels, 16 share a page with others, and are held out alone." in found.facts.result
     new, shared = found.figures
     assert (new.questions, shared.questions, new.base) == (16, 16, shared.base)
     assert shared.gain.low > 0.3
-    assert max(shared.control.mean, new.gain.mean) <= 0
+    assert shared.control.mean < 0
+    assert new.gain.low < 0
     assert [str(new), str(shared)] == found.report.splitlines()[-2:]
     after = open_searcher(tmp_path / "i", "cpu").search(asked, top_k=5)
     assert {asked[i]: Path(hits[0].passage.file).stem for i, hits in enumerate(after[:3])} == like
-    assert after[3] == before[3]  # unlike all labels: the same scores, to the last digit
-    add_nothing = np.eye(open_searcher(tmp_path / "i", "cpu").store.kind.dimension, dtype=np.float32)
-    with writing(tmp_path / "i", LocalStore.open(tmp_path / "i").kind) as writer:
-        add_adapter(writer, add_nothing, {**FACTS, "name": "other"}, use=True)
-    for name, hits in (("other", before), ("clicks", after), (None, before)):
+    store = LocalStore.open(tmp_path / "i")
+    with writing(tmp_path / "i", store.kind) as writer:
+        add_adapter(writer, store.plan.adapter.matrix, {**FACTS, "name": "alone"}, use=True)
+    alone = open_searcher(tmp_path / "i", "cpu").search(asked, top_k=5)
+    assert alone[3] == after[3]  # unlike all labels: the same scores, to the last digit
+    for name, hits in (("clicks", after), (None, before)):
         use_adapter(tmp_path / "i", name)
         assert open_searcher(tmp_path / "i", "cpu").search(asked, top_k=5) == hits
     use_adapter(tmp_path / "i", "clicks")
     assert "adapter 'clicks' with 16 queries" in metasearch("doctor", tmp_path / "i").stdout
+    monkeypatch.setattr(Table, "improvable", lambda self: False)
+    tuned = tune(rows, tmp_path / "tuned", documents=tmp_path / "help", encoder="mini", device="cpu")
+    assert tuned.choice.kept.step.learner == REMEMBERED
+    for figure in found.figures:
+        assert f"{REMEMBERED}, {figure}" in tuned.report
+    assert open_searcher(tmp_path / "tuned/index", "cpu").search(asked, top_k=5) == after
 
 
-def test_a_fold_within_pages_learns_other_labels_of_each_page(pages):
-    """Two queries a page in English, one of them also in German; the last page has one label alone."""
+def test_a_question_that_shares_its_page_is_held_out_alone_and_another_one_with_its_page(pages):
+    """Two queries a page in English, some also in German; the last page has one label alone."""
     rows = [{"query": f"{word} {each}", "page": f"en/{each}.md", "language": "en"} for each in THINGS for word in "ab"]
     rows += [{"query": f"wo {each}", "page": f"de/{each}.md", "language": "de"} for each in THINGS[:3]]
-    trial = Trial.of(open_searcher(pages, "cpu"), load_labels(rows[:15] + rows[16:], named=True), 4, None)
-    within, others = hold_out_within(trial.labels), hold_out_others(trial.labels)
-    held = [question.text for part in within.values() for question in part.split.test.questions]
-    assert sorted(held) == sorted(row["query"] for row in rows[:14] + rows[16:])
-    alone = [question.text for part in others.values() for question in part.split.test.questions]
-    assert alone == [rows[14]["query"]]
-    for part in within.values():
-        asked = [(each.text.split()[1], each.language) for each in part.split.test.questions]
-        for thing, language in asked:
-            left = {each.language for each in part.split.train.questions if each.text.endswith(f" {thing}")}
-            assert left == ({"de", "en"} - {language} if thing in THINGS[:3] else {"en"})
+    rows = rows[:15] + rows[16:]
+    labels = Trial.of(open_searcher(pages, "cpu"), load_labels(rows, named=True), 4, None).labels
+    asked = sorted(row["query"] for row in rows)
+    apart = sorted({*asked} - {"a horse"})
+    for what, held in (("as asked", asked), ("new pages", asked), ("pages with labels", apart)):
+        parts = [labels.hold_out(fold, what).split for fold in range(4)]
+        assert sorted(each.text for part in parts for each in part.test.questions) == held
+        for part in parts:
+            for each in part.test.questions:
+                thing, learned = each.text.split()[1], part.train.questions
+                left = {other.language for other in learned if other.text.endswith(f" {thing}")}
+                several = {"de", "en"} - {each.language} if thing in THINGS[:3] else {"en"}
+                assert left == (set() if what == "new pages" or thing == THINGS[7] else several)
 
 
 def precision(hits, page, top=20):

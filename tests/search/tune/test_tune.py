@@ -28,7 +28,7 @@ from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.indexing import RANKINGS
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.plan import Plan
-from metasearch.search.tune.steps import READS_ANSWERS, Step, list_steps
+from metasearch.search.tune.steps import ADAPTER, ANSWERED, READS_ANSWERS, Step, list_steps
 from metasearch.search.tune.table import Table
 from metasearch.search.tune.training import prepare
 
@@ -260,7 +260,7 @@ def test_steps_and_pools_are_those_that_the_data_allows():
         "alignment + projection + maml",
     ]  # fmt: skip
     assert [str(step) for step in list_steps(False)] == ["base encoder", "fine-tune"]
-    assert [str(step) for step in list_steps(True, indexed=True)] == [
+    assert [str(step) for step in list_steps(True, adapters=[ADAPTER, ANSWERED])] == [
         "projection", "base encoder", "projection + adapter", "projection + adapter with answers",
         "projection + fine-tune",
     ]  # fmt: skip

@@ -1,17 +1,15 @@
 """`metasearch.adapt`: computes a query adapter of an index, and searches with it if it helps on held-out folds."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self, cast
 
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.run import Device
-from metasearch.data.benchmark import Benchmark
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
 from metasearch.errors import DataError, RunFolderError
@@ -22,11 +20,11 @@ from metasearch.search.index.stores import index_folder
 from metasearch.search.index.writer import writing
 from metasearch.search.indexes import open_searcher
 from metasearch.search.query.searcher import Searcher
+from metasearch.search.tune.adapt.figures import Figure, score_apart, score_folds
 from metasearch.search.tune.adapt.searched import SearchedIndex, Vectors
-from metasearch.search.tune.adapt.shared_pages import Figure, hold_out_others, hold_out_within
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
-from metasearch.search.tune.steps import READS_ANSWERS, REMEMBERS, Step
+from metasearch.search.tune.steps import REMEMBERED, Step, list_steps
 from metasearch.search.tune.table import SIDES, Table
 
 log = logging.getLogger(__name__)
@@ -109,20 +107,17 @@ def adapt(
     chosen = name or next(free for i in count(1) if (free := f"adapter-{i}") not in known)
     require_new(store.state, chosen, store.folder)
     trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page, bases)
-    within = hold_out_within(trial.labels) if trial.index.plan.sharpness else {}
-    table = trial.table({**hold_out_others(trial.labels), **within}, REMEMBERS) if within else trial.table()
+    table = trial.table()
     choice, line = Choice.of(table), table.choose()
     step = table.lines[line][0]
-    form = step.learner or [*READS_ANSWERS, *(REMEMBERS if within else ())][-1]
+    form = step.learner or trial.adapters[-1]
     # `Choice` ranks by vectors, in one pool.
     own, pool = searcher.ranking, trial.pool
     ignored = ["--hybrid"] * bool(own.hybrid) + ["--balance"] * bool(own.balance and pool == EXPANDED)
     left = f" These scores ignore {' and '.join(ignored)}, which the index is searched with." if ignored else ""
-    figures: tuple[Figure, ...] = ()
-    if within:
-        figures = trial.figures(form, within)
-        asked, several = len(trial.labels.data.questions), figures[1].questions
-        left += f" Of {asked} labels, {several} share a page with others, and are held out alone."
+    figures = score_apart(trial.index, trial.labels, Step(form, trial.projected), trial.pool)
+    if figures:
+        left += f" {trial.labels.describe_alone()}"
     result = f"{choice}{left}" + _UNPROJECTED * (line > 0 and not step.projected and not step.adapts)
     return AdaptResult(trial.add(chosen, form, result, kept=step.adapts), choice, figures)
 
@@ -172,44 +167,26 @@ class Trial:
         pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
         return cls(joined, SearchedIndex.of(searcher, joined.everything), pool)
 
-    def table(self, parts: Mapping[int, Benchmark] = MappingProxyType({}), forms: Iterable[str] = ()) -> Table:
-        """Return the scores of held-out folds by step, and of the control if answers would be kept.
-
-        Args:
-            parts: folds by number; by default folds of pages.
-            forms: further adapters, beside both without labelled queries.
-        """
-        parts, results = parts or self._folds(), dict[tuple[Step, int], QueryResults]()
-        adapters = [Step(form, self._projected) for form in (*READS_ANSWERS, *forms)]
-        waiting = [Step("", self._projected), *[Step()] * self._projected, *adapters]
+    def table(self) -> Table:
+        """Return the scores of held-out folds by step, and of the control if answers would be kept."""
+        folds = [self.labels.hold_out(fold) for fold in range(self.labels.folds)]
+        waiting = [step for step in list_steps(self.projected, adapters=self.adapters) if not step.trains]
+        results: dict[tuple[Step, int], QueryResults] = {}
         while waiting:
-            results |= self._results(waiting, parts)
-            table = Table.of(results, self._measure)
-            waiting = [step.control for step in table.uncontrolled() if (step.control, min(parts)) not in results]
+            results |= score_folds(self.index, waiting, folds, self.pool)
+            table = Table.of(results, folds[0].task.monitor)
+            waiting = [step.control for step in table.uncontrolled() if (step.control, 0) not in results]
         return table
 
-    def figures(self, form: str, within: Mapping[int, Benchmark]) -> tuple[Figure, Figure]:
-        """Return the gains of an adapter on pages without labels, and on pages with labels in folds of questions."""
-        step = Step(form, self._projected)
-        steps = [Step("", self._projected), step, *([step.control] if step.learns else [])]
-        named = {"new pages": self._folds(), "pages with labels": within}
-        found = [Figure.of(name, Table.of(self._results(steps, own), self._measure)) for name, own in named.items()]
-        return found[0], found[1]
-
     @property
-    def _projected(self) -> bool:
+    def projected(self) -> bool:
+        """Whether the index has a projection."""
         return self.index.plan.projection is not None
 
     @property
-    def _measure(self) -> str:
-        assert self.labels.benchmark is not None
-        return self.labels.benchmark.task.monitor
-
-    def _folds(self) -> dict[int, Benchmark]:
-        return {fold: self.labels.hold_out(fold) for fold in range(self.labels.folds)}
-
-    def _results(self, steps: Iterable[Step], parts: Mapping[int, Benchmark]) -> dict[tuple[Step, int], QueryResults]:
-        return {(step, fold): self._score(step, own) for step in steps for fold, own in parts.items()}
+    def adapters(self) -> tuple[str, ...]:
+        """The adapters to try."""
+        return self.labels.adapters(self.index.plan)
 
     def matrix(self, form: str) -> Vectors:
         """Return the adapter from all labels, `(D, D)`, by the passages that the folds learned from."""
@@ -223,7 +200,7 @@ class Trial:
             RunFolderError: the projection of the index was estimated again meanwhile, or it cannot be written.
         """
         store, matrix = self.index.store, self.matrix(form)
-        labelled = self.index.labelled(self.labels.everything)[0] if form in REMEMBERS else None
+        labelled = self.index.labelled(self.labels.everything)[0] if form == REMEMBERED else None
         facts = {
             "name": name, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": form,
             "labels": len(self.labels.data.questions), "kept": kept, "result": result,
@@ -234,8 +211,3 @@ class Trial:
                     f"{store.folder}: its projection was estimated again meanwhile; run metasearch adapt again"
                 )
             return add_adapter(writer, matrix, facts, use=kept, labelled=labelled)
-
-    def _score(self, step: Step, benchmark: Benchmark) -> QueryResults:
-        """Return the scores of a fold's queries by an adapter from the other folds."""
-        measures = tuple(each for each in benchmark.measures if str(each) == benchmark.task.monitor)
-        return self.index.score(step, replace(benchmark, measures=measures), [self.pool])[self.pool].questions

@@ -24,7 +24,7 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.tune.adapt.metric import Differences
-from metasearch.search.tune.steps import REMEMBERS, Step
+from metasearch.search.tune.steps import REMEMBERED, Step
 from metasearch.search.tune.training import shuffled
 
 Vectors = NDArray[np.float32]
@@ -84,9 +84,6 @@ class SearchedIndex:
 
     def adapter(self, form: str, data: RetrievalData) -> Vectors:
         """Return the matrix of an adapter of the search from labels, `(D, D)`."""
-        form = REMEMBERS.get(form, form)
-        if not form:
-            return np.eye(self.store.kind.dimension, dtype=np.float32)
         return Differences(self.encoder, self.passages).adapter(form, data)
 
     def labelled(self, data: RetrievalData) -> tuple[LabelledQueries | None, list[str]]:
@@ -109,7 +106,7 @@ class SearchedIndex:
 
     def _boosts(self, step: Step, train: RetrievalData, test: RetrievalData, fold: int) -> Boosts:
         """Return what pages gain for questions of the test split by the labelled queries of the train split."""
-        if step.learner not in REMEMBERS or not self.plan.sharpness:
+        if step.learner != REMEMBERED or not self.plan.sharpness:
             return {}
         data = replace(train, candidates=self.passages)  # also translations that no label means
         labelled, pages = self.labelled(shuffled(data, fold) if step.shuffled else data)
