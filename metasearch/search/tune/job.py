@@ -135,9 +135,6 @@ class TuneRun(Run[TuneConfig]):
         self._require_same_pool()
         for note in self.labels.list_skipped(self.encoder.name if neutral else "", bool(languages), translations):
             self._note(note)
-        if warning := self.labels.form_warning():
-            log.warning("%s", warning)
-            self.notes.append(warning)
         adapters = self.labels.adapters(self.store.plan) if self.store else ()
         steps = list_steps(bool(languages), translations, self.config.learners, adapters)
         workshop = Workshop.open(self.config, self.encoder, self.labels, languages, callback, self.store)
