@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from typing import Self
 
 import numpy as np
 
 from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
+from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import is_neutral
 from metasearch.evaluation.report.formats import duration
 from metasearch.pipelines.alignment import align
@@ -17,10 +19,12 @@ from metasearch.pipelines.run import Run
 from metasearch.runs.callbacks import Callback, PrefixedProgress
 from metasearch.runs.rows import Row
 from metasearch.runs.versions import versions
+from metasearch.search.index.local import LocalStore
+from metasearch.search.tune.adapt.figures import score_apart
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, Labels
 from metasearch.search.tune.plan import Plan
-from metasearch.search.tune.steps import Step
+from metasearch.search.tune.steps import Step, list_steps
 from metasearch.search.tune.table import Table, results_path, split_rankings
 from metasearch.search.tune.workshop import Workshop
 
@@ -46,6 +50,26 @@ class Comparison:
     note: Callable[[str], None]
     limit: float | None = None
 
+    @classmethod
+    def open(
+        cls, run: Run[TuneConfig], labels: Labels, encoder: Encoder, store: LocalStore | None, callback: Callback,
+        note: Callable[[str], None], limit: float | None = None,
+    ) -> Self:  # fmt: skip
+        """Return the comparison of the steps that labels and documents allow, and note what they do not.
+
+        `store` is the index of the documents by `encoder`, the base encoder.
+        """
+        config, neutral = run.config, is_neutral(encoder)
+        languages = () if neutral else store.plan.languages if store else labels.projectable()
+        for skipped in labels.list_skipped(encoder.name if neutral else "", bool(languages), bool(config.translations)):
+            note(skipped)
+        if labels.alone:
+            note(labels.describe_alone())
+        adapters = labels.adapters(store.plan) if store else ()
+        steps = list_steps(bool(languages), bool(config.translations), config.learners, adapters)
+        workshop = Workshop.open(config, encoder, labels, languages, callback, store)
+        return cls(run, labels, steps, workshop, callback, note, limit)
+
     def choose(self) -> Choice:
         """Score each step on each fold, and return the choice."""
         config, workshop = self.run.config, self.workshop
@@ -68,6 +92,19 @@ class Comparison:
             took = duration(plan.folds * plan.each[step])
             self.note(f"'{step}' was not tried: --time has no room for it (about {took}).")
         return replace(Choice.of(table), dropped=tuple(map(str, dropped)))
+
+    def score_apart(self, choice: Choice) -> None:
+        """Note the gains of the kept adapter on new pages and on pages with labels; of the last one if none is kept."""
+        step, searched = choice.kept.step, self.workshop.searched
+        if searched and self.labels.alone and not step.trains:
+            tried = step if step.adapts else replace(step, learner=self.labels.adapters(searched.plan)[-1])
+            for figure in score_apart(searched, self.labels, tried, choice.kept.pool):
+                self.note(f"{tried}, {figure}")
+
+    def make_kept(self, choice: Choice) -> Encoder:
+        """Return the encoder of the kept step, from all labels."""
+        progress = PrefixedProgress(self.callback, f"all labels, {choice.kept.step}")
+        return self.workshop.make(choice.kept.step, self.labels.hold_out(None), progress)
 
     @cached_property
     def _benchmarks(self) -> list[Benchmark]:

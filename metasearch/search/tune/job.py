@@ -10,7 +10,6 @@ report.html, report.md
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +19,21 @@ from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import DataError, Interrupted, RunFolderError
 from metasearch.pipelines.run import ENCODER, Run, require_disk_space, stopped
-from metasearch.runs.callbacks import Callback, OpenCallback, PrefixedProgress
+from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.passages import ROLE, cutting
 from metasearch.search.query.update import update
-from metasearch.search.tune.adapt.figures import score_apart
-from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.compare import Comparison
 from metasearch.search.tune.documents import cut_long, index_settings
 from metasearch.search.tune.indexing import write_index
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.search.tune.report import write_report
 from metasearch.search.tune.steps import list_steps
-from metasearch.search.tune.workshop import Workshop, project_alone
+from metasearch.search.tune.workshop import project_alone
 
 log = logging.getLogger(__name__)
 
@@ -115,40 +111,20 @@ class TuneRun(Run[TuneConfig]):
         files, config = self.files, self.config
         if config.documents:
             self._read_documents(callback)
-        choice = self._compare(callback) if self.labels.benchmark else None
-        if choice:
+        choice = None
+        if self.labels.benchmark:
+            self._require_same_pool()
+            comparison = Comparison.open(self, self.labels, self.encoder, self.store, callback, self._note, self.limit)
+            choice = comparison.choose()
             log.info("%s", choice)
-            self._score_apart(choice)
-            progress = PrefixedProgress(callback, f"all labels, {choice.kept.step}")
-            encoder = self.comparison.workshop.make(choice.kept.step, self.labels.hold_out(None), progress)
+            comparison.score_apart(choice)
+            encoder = comparison.make_kept(choice)
         else:
             encoder = self._project_alone(callback)
         files.save_model(encoder.save, encoder.size)
         if config.documents:
             write_index(self, self.encoder, self._index, choice, self._named, self.store, callback)
         write_report(self, self.encoder, encoder, self.labels, choice, self.notes)
-
-    def _compare(self, callback: Callback) -> Choice:
-        """Score each step on each fold, and return the choice."""
-        neutral, translations = is_neutral(self.encoder), bool(self.config.translations)
-        languages = () if neutral else self.store.plan.languages if self.store else self.labels.projectable()
-        self._require_same_pool()
-        for note in self.labels.list_skipped(self.encoder.name if neutral else "", bool(languages), translations):
-            self._note(note)
-        adapters = self.labels.adapters(self.store.plan) if self.store else ()
-        steps = list_steps(bool(languages), translations, self.config.learners, adapters)
-        workshop = Workshop.open(self.config, self.encoder, self.labels, languages, callback, self.store)
-        self.comparison = Comparison(self, self.labels, steps, workshop, callback, self._note, self.limit)
-        return self.comparison.choose()
-
-    def _score_apart(self, choice: Choice) -> None:
-        """Note the gains of the kept adapter on new pages and on pages with labels; of the last one if none is kept."""
-        step, searched = choice.kept.step, self.comparison.workshop.searched
-        if searched and self.labels.alone and not step.trains:
-            self._note(self.labels.describe_alone())
-            tried = step if step.adapts else replace(step, learner=self.labels.adapters(searched.plan)[-1])
-            for figure in score_apart(searched, self.labels, tried, choice.kept.pool):
-                self._note(f"{tried}, {figure}")
 
     def _project_alone(self, callback: Callback) -> Encoder:
         done, count = project_alone(self.encoder, self.labels, callback), len(self.labels.data.questions)
