@@ -36,9 +36,17 @@ def hide(monkeypatch):
 
 def test_the_message_names_purpose_package_and_line(hide):
     hide("uvicorn")
-    line = "pip install 'metasearch-encoders[serve]'"
-    with pytest.raises(ConfigError, match=f"^metasearch serve needs the package uvicorn: {re.escape(line)}$"):
+    line = " ".join(map(repr, sorted(PROJECT["optional-dependencies"]["serve"])))
+    with pytest.raises(ConfigError) as error:
         import_extra("uvicorn", "serve", "metasearch serve")
+    says, _, packages = str(error.value).partition("pip install ")
+    assert says == "metasearch serve needs the package uvicorn: "
+    assert sorted(packages.split()) == line.split()
+
+
+def test_a_checkout_that_is_not_installed_installs_its_extra(monkeypatch):
+    monkeypatch.setattr("metasearch.config.extras.DISTRIBUTION", "no-such-distribution")
+    assert install_line("serve") == "pip install '.[serve]'"
 
 
 def test_a_missing_module_of_metasearch_is_no_missing_package():

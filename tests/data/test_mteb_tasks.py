@@ -33,7 +33,7 @@ def part(texts, queries, relevant):
 @pytest.fixture
 def task(monkeypatch):
     """Make a task that mteb knows; to import mteb takes long, so that only the process of these tests does."""
-    mteb = pytest.importorskip("mteb", reason="pip install 'metasearch-encoders[mteb]'")
+    mteb = pytest.importorskip("mteb", reason="needs the extra mteb")
     from mteb.abstasks import AbsTaskBitextMining, AbsTaskRetrieval, AbsTaskSTS
     from mteb.abstasks.task_metadata import TaskMetadata
 

@@ -46,7 +46,7 @@ def test_the_revision_tells_precisions_and_lengths_apart(encoder):
 
 @pytest.mark.slow
 def test_mteb_has_our_map_in_each_language(encoder):
-    mteb = pytest.importorskip("mteb", reason="pip install 'metasearch-encoders[mteb]'")
+    mteb = pytest.importorskip("mteb", reason="needs the extra mteb")
     benchmark = load_benchmark("demo", fold=1)
     result = mteb.evaluate(MetasearchModel(encoder), [pool_task(benchmark)], cache=None, show_progress_bar=False)
     theirs = {row["hf_subset"]: row["map_at_20"] for row in result.task_results[0].scores["test"]}
@@ -56,6 +56,6 @@ def test_mteb_has_our_map_in_each_language(encoder):
 
 @pytest.mark.slow
 def test_a_pool_needs_a_retrieval_task():
-    pytest.importorskip("mteb", reason="pip install 'metasearch-encoders[mteb]'")
+    pytest.importorskip("mteb", reason="needs the extra mteb")
     with pytest.raises(ConfigError, match="a pool needs a retrieval task"):
         pool_task(load_benchmark("demo-sts"))

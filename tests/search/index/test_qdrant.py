@@ -14,7 +14,7 @@ from metasearch.search.index.stores import database, is_address, open_store
 from metasearch.search.index.writer import writing
 from metasearch.search.query.searcher import Searcher
 
-qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
+qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
 
 from metasearch.search.index.qdrant import copy_to_qdrant  # noqa: E402
 

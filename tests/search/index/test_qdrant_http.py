@@ -12,7 +12,7 @@ from metasearch.search.index.base import Scope
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.qdrant import KEY_VARIABLE, Address, QdrantStore
 
-pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
+pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
 
 from metasearch.search.index.qdrant import copy_to_qdrant
 

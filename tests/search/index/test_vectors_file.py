@@ -13,7 +13,7 @@ from metasearch.search.index.base import passage_keys
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.vectors_file import write_vectors
 
-parquet = pytest.importorskip("pyarrow.parquet", reason="pip install 'metasearch-encoders[corpora]'")
+parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra corpora")
 
 
 @pytest.fixture
