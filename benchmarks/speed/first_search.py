@@ -66,7 +66,17 @@ class Revision:
         return self.run("index", str(self.index.with_name("one.txt")), "--encoder", self.encoder, "-o", str(new))
 
 
+    def tune(self) -> tuple[float, float]:
+        """Tune on the labels and help pages of the example."""
+        shutil.rmtree(new := self.index.with_name(f"{self.index.name}-tuned"), ignore_errors=True)
+        example = Path(__file__).parents[2] / "docs/example"
+        labels, pages = str(example / "labels.csv"), str(example / "help-pages")
+        return self.run("tune", labels, "--documents", pages, "--encoder", self.encoder, "-o", str(new))
+
+
 CASES = {"first search": Revision.search, "start of the server": Revision.serve, "index of one sentence": Revision.one}
+TUNE = {"tune": Revision.tune}
+"""Takes minutes; not among the cases by default."""
 
 
 def measure(revisions: dict[str, Revision], cases: Sequence[str], rounds: int) -> list[dict[str, Any]]:
@@ -76,7 +86,7 @@ def measure(revisions: dict[str, Revision], cases: Sequence[str], rounds: int) -
         found: dict[str, list[tuple[float, float]]] = {way: [] for way in revisions}
         for step in range(rounds + 1):
             for way in list(revisions)[:: -1 if step % 2 else 1]:
-                taken = CASES[case](revisions[way])
+                taken = {**CASES, **TUNE}[case](revisions[way])
                 if step:  # the round before warms up
                     found[way].append(taken)
         for way, each in found.items():
@@ -102,7 +112,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 @click.command()
 @click.option("--against", type=click.Path(path_type=Path, exists=True, resolve_path=True), help="Another revision.")
 @click.option("--encoder", default="e5", show_default=True)
-@click.option("--case", "cases", type=click.Choice([*CASES]), multiple=True, default=[*CASES], show_default=True)
+@click.option("--case", "cases", type=click.Choice([*CASES, *TUNE]), multiple=True, default=[*CASES], show_default=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Rows to add to.")
 def main(against: Path | None, encoder: str, cases: Sequence[str], rounds: int, output: Path | None) -> None:
