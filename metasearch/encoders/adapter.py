@@ -41,8 +41,13 @@ class MatrixAdapter(nn.Module):
         """Return A, `(D, D)`."""
         return torch.eye(self.dimension).to(self.delta) + self.delta
 
-    def forward(self, queries: Tensor) -> Tensor:
-        """Return adapted unit vectors `(n, D)` of the unit vectors of queries."""
+    def forward(self, queries: Tensor, coordinates: Tensor | None = None) -> Tensor:
+        """Return adapted unit vectors `(n, D)` of the unit vectors of queries.
+
+        With `coordinates` `(n, m)` in the basis B of their span, the parameter may be the slice Δ Bᵀ `(D, m)`.
+        """
+        if coordinates is not None and self.delta.shape[1] == coordinates.shape[1]:
+            return F.normalize(queries + F.linear(coordinates, self.delta), dim=1)
         return F.normalize(queries @ self.matrix().T, dim=1)
 
 
@@ -66,8 +71,8 @@ class PlanAdapter(nn.Module):
         """Return A, `(D, D)`."""
         return self.after
 
-    def forward(self, queries: Tensor) -> Tensor:
-        """Return unit vectors of queries `(n, D)`."""
+    def forward(self, queries: Tensor, coordinates: Tensor | None = None) -> Tensor:
+        """Return unit vectors of queries `(n, D)`; `coordinates` are of no use here."""
         return F.normalize(F.normalize((queries - self.query_centre) @ self.weight.T, dim=1) @ self.after.T, dim=1)
 
     def documents(self, vectors: Tensor) -> Tensor:

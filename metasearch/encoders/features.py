@@ -32,6 +32,14 @@ class TextReader(Protocol):
     """Makes tokens out of texts."""
 
     @property
+    def kind(self) -> str:
+        """Name of the network's architecture."""
+
+    @property
+    def window(self) -> int:
+        """The widest sliding window of the layers, in tokens; 0 where every layer sees the whole text."""
+
+    @property
     def longest(self) -> int:
         """Tokens that the network can read."""
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from metasearch.config.roles import Role
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.encoder import Encoder, require_plain
 from metasearch.encoders.maps import Projection
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import EncoderError
@@ -46,8 +46,6 @@ def append(encoder: Encoder, neutral: Projection) -> None:
 
 def require_none(encoder: Encoder) -> None:
     """Raise `EncoderError` where an encoder has a projection already."""
-    from metasearch.encoders.adapted import require_plain
-
     require_plain(encoder, "neutralise")
     if is_neutral(encoder):
         raise EncoderError(

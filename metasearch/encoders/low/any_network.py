@@ -19,15 +19,15 @@ from transformers import AttentionInterface
 
 from metasearch.encoders.checks import distance
 from metasearch.encoders.features import Output
-from metasearch.encoders.inputs import TransformerInput, input_of
+from metasearch.encoders.inputs import TransformerInput, input_of, is_static
 from metasearch.encoders.low.attention import attend_in_parts
-from metasearch.encoders.low.base import PROBED, SAME, LowNetwork, doubt
+from metasearch.encoders.low.base import PROBED, SAME, LowNetwork
 from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear, RowLinear
 from metasearch.encoders.low.plain import plain_network
 from metasearch.encoders.packed import packed
 from metasearch.encoders.probe import probe_rows
-from metasearch.errors import EncoderError, first_line
+from metasearch.errors import EncoderError
 
 ATTENTION = "metasearch-inference"
 """Name of the attention for texts in one row; never set in a model that is saved."""
@@ -128,25 +128,13 @@ class LowCopy(LowNetwork):
 
 
 def converted(embedder: Any) -> LowNetwork:
-    """Return an encoder's network with its linear layers converted: a BERT as `LowBert`, others as a copy."""
+    """Return an encoder's network with its linear layers converted: a BERT as `LowBert`, others as a copy.
+
+    `EncoderError` for a network whose vectors in one row are others, or without layers.
+    """
+    if is_static(embedder.model):
+        raise EncoderError("a static encoder has no linear layers")
     plain = plain_network(embedder.model)
     if plain is not None:
         return LowBert(plain, embedder.parameters())
     return LowCopy(embedder)
-
-
-def low_precision(embedder: Any) -> LowNetwork | str:
-    """Return a converted network, or why it cannot be converted, as a probe of several texts finds."""
-    read = input_of(embedder.model)
-    if not isinstance(read, TransformerInput):
-        return "a static encoder has no linear layers"
-    try:
-        network = converted(embedder)
-        columns, rows = probe_rows(read, *PROBED, read.window + 8)
-        with torch.no_grad():
-            expected = embedder(read.padded(columns, rows), "pooled")
-        return doubt(network, columns, rows, expected) or network
-    except EncoderError as error:
-        return str(error)
-    except Exception as error:  # whatever a network raises that expects another layout or type
-        return f"'{read.kind}' cannot read texts in one row: {first_line(error)}"

@@ -1,6 +1,6 @@
-"""An encoder that encodes from its files, and opens its whole model when someone asks for it."""
+"""An encoder that encodes from its files, without its whole model."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,16 +10,13 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from tokenizers import Tokenizer
-from torch import Tensor, nn
+from torch import Tensor
 
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.features import Output, TextReader, unchanged
+from metasearch.encoders.features import Output, unchanged
 from metasearch.encoders.lengths import complete, shorten
-from metasearch.encoders.low.base import PROBED, doubt
 from metasearch.encoders.low.network import StoredNetwork
-from metasearch.encoders.probe import probe_rows
-from metasearch.encoders.prompts import Prompted
 from metasearch.errors import EncoderError, first_line
 from metasearch.search.inference.facts import Facts, InputFacts
 from metasearch.search.inference.weights import StoredWeights
@@ -38,6 +35,8 @@ class _Prompts:
 
 class _StoredInput:
     """The tokenizer of a checkpoint; for members without a docstring see `TransformerInput`."""
+
+    kind, window = "bert", 0
 
     def __init__(self, folder: Path, facts: InputFacts) -> None:
         self.fast_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -76,121 +75,50 @@ class _StoredInput:
 class StoredEncoder(Encoder):
     """An encoder whose embedding matrix stays in its file; its vectors have the bits of the whole model.
 
-    `model`, `embedder` and `input` belong to the whole model: the first use opens it (`materialise`), and from then on
-    it is the one that encodes.
+    It only encodes: `load_encoder` opens a model to train, save or export.
 
     Args:
         name: name of the encoder in results.
         folder: folder of the checkpoint.
         facts: what is known of it.
-        whole: opens the whole model, with the same prompts.
         max_length: longest inputs in tokens, as for `Encoder`.
 
     Raises:
-        EncoderError: a file cannot be read.
+        EncoderError: a file cannot be read, or more is asked for than vectors.
     """
 
-    def __init__(
-        self,
-        name: str,
-        folder: Path,
-        facts: Facts,
-        whole: Callable[[], Encoder],
-        max_length: MaxLength | None = None,
-    ) -> None:
+    def __init__(self, name: str, folder: Path, facts: Facts, max_length: MaxLength | None = None) -> None:
         self.facts = facts
-        self._whole = whole
         # The weights first: what it takes to read them is free again when the tokenizer is made.
-        self._network: StoredNetwork | None = _network(folder, facts)
-        self._reader: _StoredInput | None = _StoredInput(folder / facts.place, facts.input)
-        self._prompts = _Prompts(dict(facts.prompts), facts.default_prompt_name)
-        self._begin(name, complete(max_length, MaxLength(**dict(facts.lengths))))
+        self._stored = _network(folder, facts)
+        reader = _StoredInput(folder / facts.place, facts.input)
+        prompts = _Prompts(dict(facts.prompts), facts.default_prompt_name)
+        self._begin(name, complete(max_length, MaxLength(**dict(facts.lengths))), reader, self._stored, prompts)
 
     def __getattr__(self, name: str) -> object:
-        # Only called for what is not there: before the whole model is opened.
-        if name not in ("model", "embedder"):
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        self.materialise()
-        return self.__dict__[name]
-
-    @property
-    def materialised(self) -> bool:
-        """Whether the whole model was opened."""
-        return self._network is None
-
-    def materialise(self) -> None:
-        """Open the whole model, with its embedding matrix in float32: to train, save, trim, compress or export it.
-
-        `EncoderError` if it is another one by now.
-        """
-        if self.materialised:
-            return
-        whole = self._whole()
-        if whole.fingerprint != self.facts.fingerprint:
-            raise EncoderError(f"{self.name}: its files were changed while it was in use; start again")
-        self.model, self.embedder = whole.model, whole.embedder
-        self._reader = self._network = self._low = None
-
-    @property
-    def reader(self) -> TextReader:
-        """What reads texts."""
-        return self._reader or self.input
-
-    @property
-    def network(self) -> nn.Module:
-        """What encodes."""
-        return self._network or self.embedder
-
-    @property
-    def prompted(self) -> Prompted:
-        """What has its prompts."""
-        return self.model if self.materialised else self._prompts
-
-    @property
-    def pools_prompts(self) -> bool:
-        """True: others are opened in whole."""
-        return True
+        if name in ("model", "embedder"):
+            raise EncoderError(f"encoder '{self.name}' is open to encode alone; load_encoder opens its model")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     @property
     def neutral(self) -> bool:
         """Whether it ends in a language-neutral projection."""
-        return super().neutral if self.materialised else self.facts.neutral
+        return self.facts.neutral
 
     @property
     def fingerprint(self) -> str:
         """The same as the whole model has."""
-        return super().fingerprint if self.materialised else self.facts.fingerprint
+        return self.facts.fingerprint
 
     def dimension(self, output: Output = "sentence") -> int:
         """Return an output's width."""
-        stored = output in ("sentence", "pooled") and not self.materialised
-        return self.facts.dimension if stored else super().dimension(output)
-
-    def _tried(self) -> "LowNetwork | str":
-        """Return a converted network, or why it cannot be converted; without the whole model if it is not open."""
-        if self._network is None or self._reader is None:
-            return super()._tried()
-        columns, rows = probe_rows(self._reader, *PROBED)
-        with torch.no_grad():
-            expected = self._network(self._reader.padded(columns, rows), "pooled")
-        network = self._converted()
-        return doubt(network, columns, rows, expected) or network
+        return self.facts.dimension if output in ("sentence", "pooled") else super().dimension(output)
 
     def _converted(self) -> "LowNetwork":
-        """Return a converted network; without the whole model if it is not open."""
-        if self._network is None:
-            return super()._converted()
+        """Return a converted network."""
         from metasearch.encoders.low.bert import LowBert
 
-        return LowBert(self._network)
-
-    def to(self, device: str | torch.device) -> "StoredEncoder":
-        """Move the weights; on another device than a CPU the whole model runs."""
-        if torch.device(device).type != "cpu":
-            self.materialise()
-        if self.materialised:
-            super().to(device)
-        return self
+        return LowBert(self._stored)
 
 
 def _network(folder: Path, facts: Facts) -> StoredNetwork:
