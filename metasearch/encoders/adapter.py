@@ -7,18 +7,9 @@ al. 2019).
 Notation used for tensor shapes: n queries, D dimensions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from metasearch.config.roles import Role
-from metasearch.encoders.maps import mapped
-from metasearch.encoders.protocols import TextEncoder
 
 
 class MatrixAdapter(nn.Module):
@@ -78,21 +69,3 @@ class PlanAdapter(nn.Module):
     def documents(self, vectors: Tensor) -> Tensor:
         """Return unit vectors of documents `(n, D)`."""
         return F.normalize((vectors - self.centre) @ self.weight.T, dim=1)
-
-
-@dataclass(frozen=True, eq=False)
-class MappedEncoder:
-    """Embeddings of an encoder; questions go through the matrix of an adapter, `(D, D)`."""
-
-    before: TextEncoder
-    matrix: NDArray[np.float32]
-
-    @property
-    def device(self) -> torch.device:
-        """Where texts are encoded."""
-        return self.before.device
-
-    def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        """Return unit vectors of texts, `(len(texts), D)`."""
-        vectors = self.before.encode(texts, role)
-        return mapped(vectors, self.matrix) if role == "question" else vectors

@@ -434,7 +434,6 @@ class Encoder:
 
     def write(self, folder: Path) -> None:
         """Write the model with its own lengths, for sentence-transformers 3 to 6 and model servers."""
-        from metasearch.encoders.activations import untrusted
         from metasearch.encoders.saved_layout import write_older_layout
 
         folder = Path(folder)  # callers of the Python interface pass texts, too
@@ -442,11 +441,6 @@ class Encoder:
         model.prompts = written_out(model)
         model.save_pretrained(str(folder), create_model_card=False)
         write_older_layout(model, folder)
-        if activation := untrusted(model):
-            log.warning(
-                "%s: plain sentence-transformers opens its activation '%s' with trust_remote_code=True only",
-                folder, activation,
-            )  # fmt: skip
 
 
 def require_plain(encoder: Encoder, what: str) -> None:

@@ -8,7 +8,6 @@ Notation used for tensor shapes: B texts in a batch, N tokens of all texts, D di
 
 import copy
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from metasearch.encoders.low.base import PROBED, SAME, LowNetwork
 from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear, RowLinear
 from metasearch.encoders.low.plain import plain_network
-from metasearch.encoders.packed import packed
+from metasearch.encoders.packed import Spans, attend_in_runs, packed
 from metasearch.encoders.probe import probe_rows
 from metasearch.errors import EncoderError
 
@@ -43,33 +42,24 @@ def attend(
     attention_mask: Tensor | None,
     dropout: float = 0.0,
     scaling: float | None = None,
-    spans: Sequence[tuple[int, int]] = (),
+    spans: Spans = (),
     sliding_window: int | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Attend within each text of a row; an attention function for transformers, without gradients and dropout.
 
-    Query, key and value are `(1, heads, N, d)`, `spans` runs of equally long texts as (how many, how long). Returns
-    `(1, N, heads, d)`. Scores and weights of bfloat16 inputs are bfloat16, the softmax between them is float32.
+    Query, key and value are `(1, heads, N, d)`, `spans` as of `packed`. Returns `(1, N, heads, d)`.
+    Scores and weights of bfloat16 inputs are bfloat16, the softmax between them is float32.
     """
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    ends = np.cumsum([0, *(count * length for count, length in spans)]).tolist()
-    outputs = []
-    for (start, end), (count, length) in zip(pairwise(ends), spans, strict=True):
-        # (heads, count · length, d) → (count, heads, length, d) → (count · heads, length, d)
-        q, k, v = (
-            torch.unflatten(each[0, :, start:end], 1, (count, length)).transpose(0, 1).flatten(0, 1)
-            for each in (query * scale, key, value)
-        )
-        masks = None
-        if sliding_window is not None and length > sliding_window:
-            places = torch.arange(length)
-            outside = (places[:, None] - places).abs() >= sliding_window
-            masks = torch.where(outside, -torch.inf, 0.0).to(value.dtype).expand(len(q), -1, -1)
-        found = attend_in_parts(q, k, v, masks, torch.empty_like(q))
-        # (count, heads, length, d) → (count · length, heads, d)
-        outputs.append(torch.unflatten(found, 0, (count, -1)).transpose(1, 2).flatten(0, 1))
-    return torch.cat(outputs)[None], None
+
+    def inner(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None) -> Tensor:
+        # (count, heads, length, d) → (count · heads, length, d)
+        q, k, v = (each.flatten(0, 1) for each in (q, k, v))
+        masks = None if seen is None else torch.where(seen, 0.0, -torch.inf).to(v.dtype).expand(len(q), -1, -1)
+        return torch.unflatten(attend_in_parts(q, k, v, masks, torch.empty_like(q)), 0, (-1, query.shape[1]))
+
+    return attend_in_runs(inner, (query * scale, key, value), spans, sliding_window), None
 
 
 AttentionInterface.register(ATTENTION, attend)
