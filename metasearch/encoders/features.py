@@ -62,6 +62,20 @@ class TextReader(Protocol):
         """Return tokens `(columns, length)` padded to `(B, T)`."""
 
 
+def pad(
+    columns: Sequence[str], rows: Sequence[NDArray[Any]], fills: Mapping[str, int], left: bool = False
+) -> dict[str, NDArray[np.int64]]:
+    """Return tokens `(columns, length)` by column, `(B, T)`, filled on their right or `left` side, else with 0."""
+    lengths = np.array([row.shape[1] for row in rows])
+    inside = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    inside = inside[:, ::-1] if left else inside
+    found = {}
+    for i, name in enumerate(columns):
+        found[name] = np.full(inside.shape, fills.get(name, 0), np.int64)
+        found[name][inside] = np.concatenate([row[i] for row in rows])
+    return found
+
+
 def stock(module: nn.Module, library: str) -> bool:
     """Return whether a module is a library's own; one with code that came with a checkpoint may do something else."""
     return type(module).__module__.startswith(f"{library}.")

@@ -26,9 +26,8 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.errors import EncoderError
 from metasearch.search.inference import survey
-from metasearch.search.inference.encoder import StoredEncoder
+from metasearch.search.inference.encoder import SCALE, StoredEncoder, StoredWeights
 from metasearch.search.inference.open import load_reader
-from metasearch.search.inference.weights import SCALE, StoredWeights
 
 ROLES = ("question", "candidate", "text")
 TEXTS = [
