@@ -10,9 +10,8 @@ Teacher and student share θ. The student's loss on Y is taken before its inner 
 2 leaves that open), and the gradient flows into both sides of L_kd.
 """
 
-import logging
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Tensor
 
@@ -21,13 +20,6 @@ from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared
 from metasearch.config.base import Count, FrozenConfig, NonNegative, Positive, Rate
 from metasearch.episodes.episode import Episode
-
-log = logging.getLogger(__name__)
-
-WATCHED_STEPS = 10
-"""Outer steps after which a distillation term that is too small to teach is reported."""
-NEGLIGIBLE = 0.01
-"""Share of L_task below which the distillation term is reported."""
 
 
 class MAMLAlign(EpisodeLearner):
@@ -59,11 +51,6 @@ class MAMLAlign(EpisodeLearner):
     options: Options
     links = (3,)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._share = 0.0
-        self._shares: list[float] = []
-
     def losses(self, model: Model, sets: Sequence[Prepared]) -> Iterator[tuple[str, Tensor]]:
         """Yield L_Y(θ_T), L_Y(θ) and L_Z(θ_S)."""
         x, y, z = sets
@@ -85,8 +72,8 @@ class MAMLAlign(EpisodeLearner):
         kd = self.distillation(values)
         terms = {"task": task.item(), "kd": kd.item()}
         weight = self.weight(task, kd)
-        self._share = weight * terms["kd"] / terms["task"] if terms["task"] > 0 else 0.0
-        return OuterLoss(task + weight * kd, {**terms, "kd_share": self._share})
+        share = weight * terms["kd"] / terms["task"] if terms["task"] > 0 else 0.0
+        return OuterLoss(task + weight * kd, {**terms, "kd_share": share})
 
     def distillation(self, values: Values) -> Tensor:
         """Return L_kd."""
@@ -97,19 +84,6 @@ class MAMLAlign(EpisodeLearner):
     def weight(self, task: Tensor, kd: Tensor) -> float:
         """Return λ."""
         return self.options.kd_weight
-
-    def after_step(self) -> None:
-        """Warn once if λ L_kd stays below 1 % of L_task."""
-        if len(self._shares) == WATCHED_STEPS:
-            return
-        self._shares.append(self._share)
-        largest = max(self._shares)
-        if len(self._shares) == WATCHED_STEPS and self.options.kd_weight and largest < NEGLIGIBLE:
-            log.warning(
-                f"MAML-Align: the distillation term is at most {largest:.2g} of the task loss in the first "
-                f"{WATCHED_STEPS} steps, too small to teach anything; raise options.kd_weight "
-                f"({self.options.kd_weight:g}) or options.inner_lr ({self.options.inner_lr:g})"
-            )
 
 
 LEARNER = MAMLAlign

@@ -43,20 +43,13 @@ class Prepared:
 
 
 def prepare(encoder: Encoder, examples: LabelledSet, together: Any = None) -> Prepared:
-    """Return a set as tensors on the encoder's device: one tower if laid out `together`, else one a role.
-
-    What is laid out may have a tower for each role, `by_role`.
-    """
+    """Return a set as tensors on the encoder's device: one tower if laid out `together`, else one a role."""
     texts = texts_of(examples)
-    by_role: Mapping[Role, Any] = getattr(together, "by_role", {})
-    if together is not None and not by_role:
+    if together is not None:
         groups, towers = [texts], [together]
     else:
         groups = [[text for text in texts if text[0] == role] for role in numbered(role for role, _ in texts)]
-        towers = [
-            by_role[group[0][0]] if by_role else encoder.features([text for _, text in group], group[0][0])
-            for group in groups
-        ]
+        towers = [encoder.features([text for _, text in group], group[0][0]) for group in groups]
     place = {text: (tower, row) for tower, group in enumerate(groups) for row, text in enumerate(group)}
     columns = {}
     of_columns = zip(*(example.texts for example in examples.examples), strict=True)

@@ -18,7 +18,7 @@ from metasearch.config.base import FrozenConfig
 from metasearch.config.compress import require_packages
 from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
-from metasearch.encoders.features import unchanged
+from metasearch.encoders.features import pad, unchanged
 from metasearch.encoders.lengths import BATCH_TOKENS, complete, encode_in_batches, shorten
 from metasearch.errors import EncoderError, first_line
 from metasearch.io import digest, read_bytes
@@ -177,13 +177,8 @@ class OnnxEncoder:
 
     def _padded(self, rows: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
         """Return padded token columns `(B, T)`, T the longest text."""
-        longest = max(row.shape[1] for row in rows)
-        fill = {"input_ids": self._padding["pad_id"], "token_type_ids": self._padding["pad_type_id"]}
-        columns = np.stack([np.full((len(rows), longest), fill.get(name, 0), np.int64) for name in self.inputs])
-        for i, row in enumerate(rows):
-            start = longest - row.shape[1] if self._padding["direction"] == "left" else 0
-            columns[:, i, start : start + row.shape[1]] = row
-        return dict(zip(self.inputs, columns, strict=True))
+        fills = {"input_ids": self._padding["pad_id"], "token_type_ids": self._padding["pad_type_id"]}
+        return pad(self.inputs, rows, fills, self._padding["direction"] == "left")
 
 
 def _tokenizer(path: Path) -> Tokenizer:

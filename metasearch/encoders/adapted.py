@@ -30,8 +30,8 @@ from metasearch.errors import EncoderError
 
 QUERY, DOCUMENT = "query", "document"
 """Routes of the saved model."""
-ADAPTED, KEPT = "adapted", "kept"
-"""Vectors that go through the adapter, and vectors that stay; the features of an adapted encoder."""
+ADAPTED, COORDINATES, KEPT = "adapted", "coordinates", "kept"
+"""Features of an adapted encoder: vectors for the adapter, maybe with coordinates, and vectors that stay."""
 _FORM_FILE = "adapter.safetensors"
 """In models of earlier versions, the parameters of a low-rank adapter or a rotation."""
 
@@ -46,7 +46,10 @@ class AdaptedEmbedder(nn.Module):
     def forward(self, features: Mapping[str, Tensor], output: Output = "sentence") -> Tensor:
         """Return unit vectors `(n, D)`: the adapted ones, and behind them those that stay."""
         require_vectors(output)
-        return torch.cat([self.adapter(features[ADAPTED]), features[KEPT]])
+        # In bfloat16 a vector would lose most of its digits.
+        with torch.autocast(features[KEPT].device.type, enabled=False):
+            adapted = self.adapter(features[ADAPTED], features.get(COORDINATES))
+            return torch.cat([adapted, features[KEPT]])
 
 
 def require_vectors(output: Output) -> None:
@@ -75,22 +78,18 @@ class AdaptedEncoder(Encoder):
         pairs: bool = False,
         vectors: TextEncoder | None = None,
     ) -> None:
-        # It reads texts as its base does, with the same model, prompts and lengths, and checks of them are done.
-        vars(self).update((name, value) for name, value in vars(base).items() if name != "on_progress")
-        self._tokens, self._reported = {}, set()
         if adapter.dimension != base.dimension():
             raise EncoderError(
                 f"{base.name} has {base.dimension()} dimensions, and its adapter {adapter.dimension}: they do not fit"
             )
-        self.base, self.vectors = base, vectors or base
-        self.embedder = AdaptedEmbedder(adapter.to(next(base.embedder.parameters()))).eval()  # type: ignore[assignment]
+        self.base, self.vectors, self.model = base, vectors or base, base.model
+        self.adapter: MatrixAdapter | PlanAdapter = adapter.to(next(base.embedder.parameters()))
+        self.embedder = AdaptedEmbedder(adapter).eval()  # type: ignore[assignment]
+        self._begin(base.name, base.max_length, base.reader, self.embedder, base.model)
+        self._pools_prompts = base._pools_prompts
+        self.origin, self.seeded, self.precision = base.origin, base.seeded, base.precision
         self._like = next(adapter.parameters())
         self.roles: frozenset[Role] = frozenset({"question", "text"} if pairs else {"question"})
-
-    @property
-    def adapter(self) -> MatrixAdapter | PlanAdapter:
-        """The adapter, with its present weights."""
-        return cast(MatrixAdapter | PlanAdapter, self.embedder.adapter)
 
     @property
     def neutral(self) -> bool:
@@ -107,20 +106,6 @@ class AdaptedEncoder(Encoder):
         """Whether the adapter is another map than the identity."""
         matrix = self.adapter.matrix()
         return not torch.equal(matrix, torch.eye(len(matrix)).to(matrix))
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self._like.device
-
-    @property
-    def on_progress(self) -> Callable[[int, int], None] | None:  # type: ignore[override]
-        """What hears of batches that the frozen encoder encodes."""
-        return self.base.on_progress
-
-    @on_progress.setter
-    def on_progress(self, hear: Callable[[int, int], None] | None) -> None:
-        self.base.on_progress = hear
 
     @property
     def parameter_count(self) -> int:
@@ -173,6 +158,7 @@ class AdaptedEncoder(Encoder):
     ) -> NDArray[np.float32]:
         """Return vectors `(len(texts), D)` with the present adapter; see `Encoder.encode`."""
         require_vectors(output)
+        self.base.on_progress = self.on_progress
         vectors = (
             self.base.encode(texts, role, batch_size=batch_size)
             if self.vectors is self.base
@@ -231,9 +217,3 @@ def _plan_adapter(routes: Mapping[str, list[nn.Module]]) -> PlanAdapter:
     first, last, document = (cast(Dense, each).linear for each in (*routes[QUERY][::2], routes[DOCUMENT][0]))
     weight, centre, query_centre = first.weight.detach(), -document.bias.detach(), -first.bias.detach()
     return PlanAdapter(weight, centre, query_centre, last.weight.detach())
-
-
-def require_plain(encoder: Encoder, what: str) -> None:
-    """Raise `EncoderError` where an encoder has an adapter, which `what` would lose."""
-    if isinstance(encoder, AdaptedEncoder):
-        raise EncoderError(f"encoder '{encoder.name}' has a query adapter, which {what} does not support")

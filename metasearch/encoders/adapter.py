@@ -7,18 +7,9 @@ al. 2019).
 Notation used for tensor shapes: n queries, D dimensions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from metasearch.config.roles import Role
-from metasearch.encoders.maps import mapped
-from metasearch.encoders.protocols import TextEncoder
 
 
 class MatrixAdapter(nn.Module):
@@ -41,8 +32,13 @@ class MatrixAdapter(nn.Module):
         """Return A, `(D, D)`."""
         return torch.eye(self.dimension).to(self.delta) + self.delta
 
-    def forward(self, queries: Tensor) -> Tensor:
-        """Return adapted unit vectors `(n, D)` of the unit vectors of queries."""
+    def forward(self, queries: Tensor, coordinates: Tensor | None = None) -> Tensor:
+        """Return adapted unit vectors `(n, D)` of the unit vectors of queries.
+
+        With `coordinates` `(n, m)` in the basis B of their span, the parameter may be the slice Δ Bᵀ `(D, m)`.
+        """
+        if coordinates is not None and self.delta.shape[1] == coordinates.shape[1]:
+            return F.normalize(queries + F.linear(coordinates, self.delta), dim=1)
         return F.normalize(queries @ self.matrix().T, dim=1)
 
 
@@ -66,28 +62,10 @@ class PlanAdapter(nn.Module):
         """Return A, `(D, D)`."""
         return self.after
 
-    def forward(self, queries: Tensor) -> Tensor:
-        """Return unit vectors of queries `(n, D)`."""
+    def forward(self, queries: Tensor, coordinates: Tensor | None = None) -> Tensor:
+        """Return unit vectors of queries `(n, D)`; `coordinates` are of no use here."""
         return F.normalize(F.normalize((queries - self.query_centre) @ self.weight.T, dim=1) @ self.after.T, dim=1)
 
     def documents(self, vectors: Tensor) -> Tensor:
         """Return unit vectors of documents `(n, D)`."""
         return F.normalize((vectors - self.centre) @ self.weight.T, dim=1)
-
-
-@dataclass(frozen=True, eq=False)
-class MappedEncoder:
-    """Embeddings of an encoder; questions go through the matrix of an adapter, `(D, D)`."""
-
-    before: TextEncoder
-    matrix: NDArray[np.float32]
-
-    @property
-    def device(self) -> torch.device:
-        """Where texts are encoded."""
-        return self.before.device
-
-    def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        """Return unit vectors of texts, `(len(texts), D)`."""
-        vectors = self.before.encode(texts, role)
-        return mapped(vectors, self.matrix) if role == "question" else vectors

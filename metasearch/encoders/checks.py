@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize
+from sentence_transformers.util import fullname
 from torch import Tensor
 
-from metasearch.encoders.activations import saveable
 from metasearch.encoders.inputs import input_of
 from metasearch.encoders.probe import probe_rows
 from metasearch.errors import EncoderError, first_line
@@ -60,10 +60,12 @@ def normalised(model: SentenceTransformer, name: str) -> SentenceTransformer:
 
     `EncoderError` for an activation that cannot be saved.
     """
+    for module in model:
+        if isinstance(module, Dense):
+            _require_saveable(module.activation_function)
     unit = isinstance(model[-1], Normalize)
     model = copy.copy(model)
-    # Which a shallow copy shares.
-    model._modules = {key: saveable(module) for key, module in model._modules.items()}
+    model._modules = dict(model._modules)  # which a shallow copy shares
     # Of unit vectors the dot product is the cosine.
     if model.similarity_fn_name not in (("cosine", "dot") if unit else ("cosine",)):
         why = "" if unit else "vectors are normalised: "
@@ -74,6 +76,27 @@ def normalised(model: SentenceTransformer, name: str) -> SentenceTransformer:
     if not unit:
         model.append(Normalize())
     return model
+
+
+def _require_saveable(activation: Any) -> None:
+    """Raise `EncoderError` unless an activation is torch's and what its class makes without arguments.
+
+    sentence-transformers saves the class alone, and opens others than torch's as Tanh.
+    """
+    inputs, plain = torch.linspace(-9, 9, 181)[None], False
+    try:
+        found, own = type(activation)(), copy.deepcopy(activation).cpu().eval()
+        found.load_state_dict(own.state_dict())
+        with torch.no_grad():
+            plain = fullname(activation).startswith("torch.") and torch.equal(found.eval()(inputs), own(inputs))
+    except Exception:  # the class needs arguments, or takes other weights or inputs
+        plain = False
+    if not plain:
+        says = " ".join(str(activation).split())
+        raise EncoderError(
+            f"its Dense module has the activation {says}, of which sentence-transformers saves the class without the "
+            "settings; use an activation of torch without settings"
+        )
 
 
 TOLERANCE = 1e-5

@@ -33,6 +33,7 @@ from metasearch.errors import ConfigError, EncoderError, require_known
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from metasearch.encoders.adapter import MatrixAdapter, PlanAdapter
     from metasearch.encoders.inputs import InputModule
     from metasearch.encoders.low.base import LowNetwork
 
@@ -99,6 +100,8 @@ class Encoder:
 
     model: "SentenceTransformer"
     embedder: Embedder
+    adapter: "MatrixAdapter | PlanAdapter | None" = None
+    """What maps its query vectors, if anything (`metasearch.encoders.adapted`)."""
 
     def __init__(self, model: "SentenceTransformer", name: str = "model", max_length: MaxLength | None = None) -> None:
         from metasearch.encoders.checks import normalised, require_alike
@@ -117,11 +120,18 @@ class Encoder:
                 name, ", ".join(map(repr, unused)),
             )  # fmt: skip
         self.model = model
-        self._begin(name, complete(max_length, own))
+        self._begin(name, complete(max_length, own), input_of(model), self.embedder, model)
+        self._pools_prompts = all(getattr(module, "include_prompt", True) for module in model)
 
-    def _begin(self, name: str, max_length: MaxLength) -> None:
+    def _begin(
+        self, name: str, max_length: MaxLength, reader: TextReader, network: nn.Module, prompted: Prompted
+    ) -> None:
         self.name = name
         self.max_length = max_length
+        self.reader = reader
+        self.network = network
+        """What encodes: features and an output in, as `Embedder`."""
+        self._prompted, self._pools_prompts = prompted, True
         # One array `(columns, T)` for each text: lists of numbers would take ten times the memory.
         self._tokens: dict[tuple[Role, str], NDArray[np.int32]] = {}
         self._reported: set[Role] = set()
@@ -144,27 +154,6 @@ class Encoder:
         from metasearch.encoders.inputs import input_of
 
         return input_of(self.model)
-
-    @property
-    def reader(self) -> TextReader:
-        """What reads texts."""
-        return self.input
-
-    @property
-    def network(self) -> nn.Module:
-        """What encodes: features and an output in, as `Embedder`."""
-        return self.embedder
-
-    @property
-    def prompted(self) -> Prompted:
-        """What has its prompts."""
-        found: Prompted = self.model
-        return found
-
-    @property
-    def pools_prompts(self) -> bool:
-        """Whether prompt tokens are pooled like text tokens."""
-        return all(getattr(module, "include_prompt", True) for module in self.model)
 
     @property
     def neutral(self) -> bool:
@@ -225,7 +214,7 @@ class Encoder:
 
     def to(self, device: str | torch.device) -> "Encoder":
         """Move the weights; returns itself."""
-        self.embedder.to(device)
+        self.network.to(device)
         return self
 
     def choose_precision(self, asked: EncodingPrecision, tried: bool = False) -> "Encoder":
@@ -239,6 +228,7 @@ class Encoder:
             ConfigError: the device or the CPU cannot compute in this precision, or there is none of that name.
         """
         from metasearch.encoders.cpu_rates import cpu_rates, fastest
+        from metasearch.encoders.low.base import tried as convert
 
         require_known("precision", asked, get_args(EncodingPrecision))
         self.precision, self._low = "float32", None
@@ -260,19 +250,13 @@ class Encoder:
         if tried:
             self.precision = "bfloat16"
             return self
-        found = self._tried()
+        found = convert(self.reader, self.network, self._converted)
         if isinstance(found, str):
             if asked != "auto":
                 log.warning("%s: encodes in float32, not %s: %s", self.name, asked, found)
             return self
         self.precision, self._low = "bfloat16", found
         return self
-
-    def _tried(self) -> "LowNetwork | str":
-        """Return a converted network, or why it cannot be converted."""
-        from metasearch.encoders.low.any_network import low_precision
-
-        return low_precision(self.embedder)
 
     def _converted(self) -> "LowNetwork":
         """Return a converted network of present weights."""
@@ -286,8 +270,8 @@ class Encoder:
 
     def prompt(self, role: Role) -> str:
         """Return the prompt for a role; `EncoderError` if pooling would skip its tokens."""
-        prompt = prompt_of(self.prompted, role)
-        if prompt and not self.pools_prompts:
+        prompt = prompt_of(self._prompted, role)
+        if prompt and not self._pools_prompts:
             name = public_name(role)
             raise EncoderError(
                 f"{self.name}: its pooling leaves out the tokens of prompts (include_prompt: false), which is not "
@@ -403,7 +387,7 @@ class Encoder:
         """Return vectors of one batch; on a CPU of the converted network, of present weights."""
         if self.device.type != "cpu":
             with torch.autocast(self.device.type, torch.bfloat16):
-                found: Tensor = self.embedder(self.features(texts, role), output)
+                found: Tensor = self.network(self.features(texts, role), output)
             return found.float().cpu().numpy()
         low = self._low
         if low is None or not low.is_current:
@@ -450,7 +434,6 @@ class Encoder:
 
     def write(self, folder: Path) -> None:
         """Write the model with its own lengths, for sentence-transformers 3 to 6 and model servers."""
-        from metasearch.encoders.activations import untrusted
         from metasearch.encoders.saved_layout import write_older_layout
 
         folder = Path(folder)  # callers of the Python interface pass texts, too
@@ -458,11 +441,12 @@ class Encoder:
         model.prompts = written_out(model)
         model.save_pretrained(str(folder), create_model_card=False)
         write_older_layout(model, folder)
-        if activation := untrusted(model):
-            log.warning(
-                "%s: plain sentence-transformers opens its activation '%s' with trust_remote_code=True only",
-                folder, activation,
-            )  # fmt: skip
+
+
+def require_plain(encoder: Encoder, what: str) -> None:
+    """Raise `EncoderError` where an encoder has an adapter, which `what` would lose."""
+    if encoder.adapter is not None:
+        raise EncoderError(f"encoder '{encoder.name}' has a query adapter, which {what} does not support")
 
 
 def _layer_weights(network: nn.Module) -> int:

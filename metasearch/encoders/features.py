@@ -32,6 +32,14 @@ class TextReader(Protocol):
     """Makes tokens out of texts."""
 
     @property
+    def kind(self) -> str:
+        """Name of the network's architecture."""
+
+    @property
+    def window(self) -> int:
+        """The widest sliding window of the layers, in tokens; 0 where every layer sees the whole text."""
+
+    @property
     def longest(self) -> int:
         """Tokens that the network can read."""
 
@@ -52,6 +60,20 @@ class TextReader(Protocol):
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens `(columns, length)` padded to `(B, T)`."""
+
+
+def pad(
+    columns: Sequence[str], rows: Sequence[NDArray[Any]], fills: Mapping[str, int], left: bool = False
+) -> dict[str, NDArray[np.int64]]:
+    """Return tokens `(columns, length)` by column, `(B, T)`, filled on their right or `left` side, else with 0."""
+    lengths = np.array([row.shape[1] for row in rows])
+    inside = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    inside = inside[:, ::-1] if left else inside
+    found = {}
+    for i, name in enumerate(columns):
+        found[name] = np.full(inside.shape, fills.get(name, 0), np.int64)
+        found[name][inside] = np.concatenate([row[i] for row in rows])
+    return found
 
 
 def stock(module: nn.Module, library: str) -> bool:

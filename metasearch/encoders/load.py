@@ -6,7 +6,7 @@ from metasearch.config import registry
 from metasearch.config.roles import MaxLength, Role
 from metasearch.config.run import Device, EncoderConfig, EncodingPrecision
 from metasearch.encoders.device import device_of
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.encoder import Encoder, require_plain
 from metasearch.encoders.prompts import replace_prompts
 
 
@@ -47,8 +47,6 @@ def load_encoder(
 
         loaded = open_checkpoint(ref.name, max_length, ref.trust_remote_code)
     if plain_for:
-        from metasearch.encoders.adapted import require_plain
-
         require_plain(loaded, plain_for)
     if identify:
         loaded.origin = loaded.fingerprint

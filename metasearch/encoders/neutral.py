@@ -1,7 +1,8 @@
 """Encoders through a language-neutral projection (`metasearch.encoders.maps`): beside an encoder, or appended to it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,18 +10,22 @@ from numpy.typing import NDArray
 from torch import nn
 
 from metasearch.config.roles import Role
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.encoder import Encoder, require_plain
 from metasearch.encoders.maps import Projection
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import EncoderError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProjectedEncoder:
-    """Embeddings of an encoder through a projection, without changing the encoder."""
+    """Embeddings of an encoder through a map of vectors, such as a projection, without changing the encoder.
+
+    The map takes vectors `(n, D)` of texts of some roles.
+    """
 
     before: TextEncoder
-    neutral: Projection
+    through: Callable[[NDArray[np.float32]], NDArray[Any]]
+    roles: Collection[Role] = ("question", "candidate", "text")
 
     @property
     def device(self) -> torch.device:
@@ -28,8 +33,9 @@ class ProjectedEncoder:
         return self.before.device
 
     def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        """Return language-neutral unit vectors of texts, `(len(texts), D)`."""
-        return self.neutral(self.before.encode(texts, role)).astype(np.float32)
+        """Return unit vectors of texts, `(len(texts), D)`."""
+        vectors = self.before.encode(texts, role)
+        return self.through(vectors).astype(np.float32) if role in self.roles else vectors
 
 
 def append(encoder: Encoder, neutral: Projection) -> None:
@@ -46,8 +52,6 @@ def append(encoder: Encoder, neutral: Projection) -> None:
 
 def require_none(encoder: Encoder) -> None:
     """Raise `EncoderError` where an encoder has a projection already."""
-    from metasearch.encoders.adapted import require_plain
-
     require_plain(encoder, "neutralise")
     if is_neutral(encoder):
         raise EncoderError(

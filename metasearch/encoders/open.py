@@ -16,7 +16,7 @@ from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_c
 from huggingface_hub.errors import EntryNotFoundError, HFValidationError, RepositoryNotFoundError
 from safetensors import SafetensorError, safe_open
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling
 from sentence_transformers.util import load_file_path
 from transformers import PreTrainedModel
 
@@ -25,7 +25,6 @@ from metasearch.config.roles import MaxLength
 from metasearch.data.locate import require_hub_cache
 from metasearch.encoders import compressed as compressed
 from metasearch.encoders import int8 as int8
-from metasearch.encoders.activations import restore_activations
 from metasearch.encoders.adapted import encoder_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import warnings_as_lines
@@ -76,7 +75,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     if assumed := _assumption(model, name, local, settings):
         log.warning("%s: %s", what, assumed)
     elif not trust_remote_code:
-        restore_activations(model, name, _listed(name, local), local)
+        _require_activations(model, name, local)
     restore_lengths(model, name, settings)
     return encoder_of(model, name, max_length, Path(name) if local else None)
 
@@ -166,6 +165,19 @@ def _listed(name: str, local: bool) -> list[dict[str, str]]:
         for each in found
     )
     return found if whole else []
+
+
+def _require_activations(model: SentenceTransformer, name: str, local: bool) -> None:
+    """Raise `EncoderError` for an activation of another library than torch, which was opened as Tanh."""
+    for module, entry in zip(model, _listed(name, local), strict=False):
+        if isinstance(module, Dense):
+            path = load_file_path(name, str(Path(entry["path"]) / "config.json"), local_files_only=local)
+            said = json.loads(Path(path).read_text(encoding="utf-8")).get("activation_function") if path else None
+            if said and not said.startswith("torch."):
+                raise EncoderError(
+                    f"encoder '{name}': its activation '{said}' is not of torch; use an activation of torch in "
+                    f"{entry['path']}/config.json"
+                )
 
 
 def _foreign_module(name: str, local: bool, error: Exception) -> str | None:

@@ -3,13 +3,17 @@
 Everything but attention treats tokens one by one, and attention runs within each text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+
+Spans = Sequence[tuple[int, int]]
+"""Runs of equally long texts, as (how many, how long)."""
 
 
 def packed(
@@ -47,3 +51,34 @@ def _positions(ids: NDArray[np.int32], first: int, padding: int) -> NDArray[np.i
     words = ids != padding
     counted: NDArray[np.int64] = np.cumsum(words, dtype=np.int64) * words + first - 1
     return counted
+
+
+def attend_in_runs(
+    attend: Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor],
+    qkv: Sequence[Tensor],
+    spans: Spans,
+    window: int | None,
+) -> Tensor:
+    """Attend within each text of a row, in one call per run of texts with equal length.
+
+    Queries, keys and values are `(1, heads, N, d)`, for `attend` `(count, heads, length, d)` with `near`. Returns
+    `(1, N, heads, d)`.
+    """
+    sizes = [count * length for count, length in spans]
+    outputs = []
+    parts = [torch.split(tensor[0], sizes, dim=1) for tensor in qkv]
+    for (count, length), *run in zip(spans, *parts, strict=True):
+        # (heads, count · length, d) → (count, heads, length, d)
+        q, k, v = (tensor.unflatten(1, (count, length)).transpose(0, 1) for tensor in run)
+        out = attend(q, k, v, near(length, window, q.device))
+        # (count, heads, length, d) → (count · length, heads, d)
+        outputs.append(out.transpose(1, 2).flatten(0, 1))
+    return torch.cat(outputs)[None]
+
+
+def near(length: int, window: int | None, device: torch.device) -> Tensor | None:
+    """Return which tokens of a text see each other `(length, length)`; None for all."""
+    if window is None or length <= window:
+        return None
+    places = torch.arange(length, device=device)
+    return (places[:, None] - places).abs() < window

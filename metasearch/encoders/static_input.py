@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from metasearch.config.roles import MaxLength, Role
-from metasearch.encoders.features import Features, Output, stock, unchanged
+from metasearch.encoders.features import Features, Output, pad, stock, unchanged
 from metasearch.encoders.lengths import UNLIMITED, own_lengths, shorten
 from metasearch.errors import EncoderError
 
@@ -108,11 +108,9 @@ class StaticInput:
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens with their mask; masked positions hold token 0, which is never read."""
-        lengths = np.array([row.shape[1] for row in rows])
-        mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        ids = np.zeros(mask.shape, np.int64)
-        ids[mask] = np.concatenate([row[0] for row in rows])  # the only column
-        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
+        masked = [np.concatenate([row, np.ones_like(row)]) for row in rows]
+        found = pad((*columns, "attention_mask"), masked, {})
+        return {name: torch.from_numpy(values) for name, values in found.items()}
 
     def forward(self, features: Features) -> dict[str, Any]:
         """Set `sentence_embedding` to the mean row; zero without tokens."""

@@ -17,7 +17,6 @@ from metasearch.config.measure import is_rank
 from metasearch.config.recipe import Recipe
 from metasearch.config.roles import Role
 from metasearch.config.task import Task
-from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.lengths import UNLIMITED
@@ -220,7 +219,7 @@ def make_card(
 
 def describe_servers(encoder: Encoder) -> str | None:
     """Return what cannot compute the vectors of an encoder that is no graph; None where everything can."""
-    if isinstance(encoder, AdaptedEncoder):
+    if encoder.adapter is not None:
         return ROUTED
     return SERVERS if is_neutral(encoder) else None
 

@@ -11,9 +11,8 @@ from metasearch.compress.thinning import thin, thinned
 from metasearch.compress.trimming import trim
 from metasearch.config.compress import CompressSettings
 from metasearch.data.texts import read_texts
-from metasearch.encoders.adapted import require_plain
 from metasearch.encoders.compressed import CompressedConfig
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.encoder import Encoder, require_plain
 from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line

@@ -14,8 +14,7 @@ from metasearch.config.compress import Form
 from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.texts import read_texts
-from metasearch.encoders.adapted import require_plain
-from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.encoder import Encoder, require_plain
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss, TripletLoss
@@ -17,7 +17,7 @@ from metasearch.config.recipe import Loss as Settings
 from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark, make_benchmark
 from metasearch.data.records import RetrievalData
-from metasearch.encoders.adapted import AdaptedEncoder, encoder_of
+from metasearch.encoders.adapted import encoder_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.episodes.episode import TRIPLET_ROLES
 from metasearch.episodes.samplers import check_sizes
@@ -96,8 +96,8 @@ def meta_train(
     with nullcontext(callback) if callback else ProgressBar(f"meta_train, recipe {chosen.recipe}") as progress:
         fit(trained, benchmark, chosen, seed=seed, max_steps=max_steps, callback=progress)
     encoder.model.eval()
-    if isinstance(encoder, AdaptedEncoder):
-        return cast(Model, encoder if isinstance(model, Encoder) else encoder.whole)
+    if encoder.adapter is not None:
+        return encoder if isinstance(model, Encoder) else encoder.whole
     return model
 
 

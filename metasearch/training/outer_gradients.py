@@ -30,7 +30,6 @@ from metasearch.episodes.episode import Episode
 from metasearch.errors import OutOfMemory, first_line
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup, TreeSum, added
 from metasearch.training.episode_gradients import Pulled, ShardGradient, by_parameter, of_episodes
-from metasearch.training.packing import pack
 from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.parts import Parts
 
@@ -58,7 +57,7 @@ class OuterGradients:
     """
 
     def __init__(self, encoder: Encoder, workers: int | None = None, checkpointing: Checkpointing = "auto") -> None:
-        self.packed = pack(encoder, workers)
+        self.packed = PackedEncoder(encoder, workers)
         self.notes = self.packed.plan.notes
         self.checkpointing = checkpointing
         # Calls of a few texts leave a GPU waiting for their launches; on a CPU, threads share the episodes.

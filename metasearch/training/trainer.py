@@ -26,6 +26,7 @@ from metasearch.algorithms.base import Learner
 from metasearch.config.precision import Precision
 from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.config.seeding import seed_of
+from metasearch.encoders.cpu_rates import cpu_rates
 from metasearch.episodes.episode import Episode, brief, whole
 from metasearch.errors import NonFiniteError, RunFolderError, first_line
 from metasearch.io import atomic_write
@@ -34,7 +35,6 @@ from metasearch.runs.callbacks import Callback
 from metasearch.training import optimizer as outer
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
-from metasearch.training.hardware import warn_if_bf16_is_slow
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Schedule, rate
 
@@ -158,8 +158,9 @@ class Trainer:
             NonFiniteError: a loss or a gradient is not finite; the weights are those before that step.
             RunFolderError: a checkpoint is damaged or cannot be written.
         """
-        if self.precision == "bfloat16":
-            warn_if_bf16_is_slow(self.learner.encoder.device)
+        on_cpu = self.learner.encoder.device.type == "cpu"
+        if self.precision == "bfloat16" and on_cpu and (rates := cpu_rates())["bfloat16"] < rates["float32"]:
+            log.warning("bfloat16 is slower than float32 on this CPU; use --precision float32")
         self.learner.begin(self.schedule.total)
         if checkpoint := self.processes.broadcast_object(lambda: self.store.load() if resume and self.store else None):
             self._restore(checkpoint)

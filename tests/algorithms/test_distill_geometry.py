@@ -6,20 +6,16 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from torch import Tensor
 
 from helpers.reference import gradients, learned, weights_of
+from helpers.small import cosine, translations
 from metasearch.algorithms.distill import Distill, matryoshka
-from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
 from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
-from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny
-from metasearch.episodes.episode import Episode, LabelledSet
 
 EXACT = 1e-10
-VARIANT = Arrangement.parse("en_de -> en_de").variants[0]
 # A source and a translation stand twice, and one pair is the same text on both sides.
 PAIRS = [
     ("a dog", "ein Hund"),
@@ -42,15 +38,6 @@ def encoder():
     made = tiny.build(MaxLength(text=12))
     made.embedder.double()
     return made
-
-
-def episode():
-    examples = tuple(Translation(source, target, ("en", "de")) for source, target in PAIRS)
-    return Episode(Arrangement((VARIANT,)), (LabelledSet(VARIANT, examples),))
-
-
-def cosine(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum() / ((a * a).sum().sqrt() * (b * b).sum().sqrt())
 
 
 def by_hand(encoder, dimensions, target="source", share=1.0):
@@ -80,9 +67,9 @@ def by_hand(encoder, dimensions, target="source", share=1.0):
 def test_the_term_and_its_gradient_are_the_papers_sum(encoder, options):
     """The rest of the loss is the loss of the same stage without dimensions."""
     plain = {key: value for key, value in options.items() if key != "dimensions"}
-    rest = Distill(encoder, Loss(), Distill.Options(**plain), Drawn()).outer_loss([episode()]).total
+    rest = Distill(encoder, Loss(), Distill.Options(**plain), Drawn()).outer_loss([translations(*PAIRS)]).total
     term = by_hand(encoder, options["dimensions"], plain.get("target", "source"), plain.get("source_share", 1.0))
-    total, gradient = learned(Distill(encoder, Loss(), Distill.Options(**options), Drawn()), [episode()])
+    total, gradient = learned(Distill(encoder, Loss(), Distill.Options(**options), Drawn()), [translations(*PAIRS)])
     assert total == pytest.approx((rest + term).item(), rel=EXACT)
     wanted = gradients(rest + term, weights_of(encoder.embedder))
     largest = max(value.norm() for value in wanted.values())

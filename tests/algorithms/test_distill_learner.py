@@ -8,20 +8,17 @@ import torch
 from torch import Tensor
 
 from helpers.reference import assert_same, gradients, learned, weights_of
+from helpers.small import cosine, translations
 from metasearch.algorithms.base import TargetSpec
 from metasearch.algorithms.distill import Distill
-from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
 from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
-from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.encoder import Encoder
-from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import ConfigError
 
 EXACT = 1e-10
-VARIANT = Arrangement.parse("en_de -> en_de").variants[0]
 # Texts of several lengths; a source and a translation stand twice, and one pair is the same text on both sides.
 PAIRS = [
     ("a dog", "ein Hund"),
@@ -67,11 +64,6 @@ def encoder():
     return made
 
 
-def episode(*pairs):
-    examples = tuple(Translation(source, target, ("en", "de")) for source, target in pairs)
-    return Episode(Arrangement((VARIANT,)), (LabelledSet(VARIANT, examples),))
-
-
 def made(encoder, **options):
     return Distill(encoder, Loss(), Distill.Options(**options), Given(encoder, options.get("output", "pooled")))
 
@@ -94,10 +86,6 @@ def output_of(encoder: Encoder, text: str, output: str) -> Tensor:
         return states
     pooled = states.sum(0, keepdim=True) / len(states)
     return pooled if output == "pooled" else pooled / pooled.square().sum().sqrt()
-
-
-def cosine(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum() / ((a * a).sum().sqrt() * (b * b).sum().sqrt())
 
 
 def hard_labels(pairs, student, teacher, temperature):
@@ -156,7 +144,7 @@ def assert_gradient(found, expected):
 def test_loss_and_gradient_are_those_of_the_equations(encoder, output, target, kind):
     learner = made(encoder, output=output, target=target, contrast=kind, contrast_weight=0.7)
     match, contrast = reference(encoder, learner.targets, PAIRS, output, target, kind, weight=0.7)
-    total, gradient = learned(learner, [episode(*PAIRS)])
+    total, gradient = learned(learner, [translations(*PAIRS)])
     assert total == pytest.approx((match + contrast).item(), rel=EXACT)
     assert_gradient(gradient, gradients(match + contrast, weights_of(encoder.embedder)))
 
@@ -171,7 +159,7 @@ def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read,
     passes = []
     handle = encoder.embedder.register_forward_hook(lambda module, inputs, output: passes.append(len(output)))
     try:
-        found, gradient = learned(learner, [episode(*PAIRS)])
+        found, gradient = learned(learner, [translations(*PAIRS)])
     finally:
         handle.remove()
     # The probe of packing has passes of two texts.
@@ -192,12 +180,12 @@ def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read,
 def test_tokens_of_sources_that_are_not_read_have_no_error(encoder, share, read):
     learner = made(encoder, output="states", target="own", source_share=share)
     texts = dict.fromkeys([PAIRS[i][0] for i in read] + [target for _, target in PAIRS])
-    assert list(dict.fromkeys(learner.texts(learner.pairs([episode(*PAIRS)])))) == list(texts)
+    assert list(dict.fromkeys(learner.texts(learner.pairs([translations(*PAIRS)])))) == list(texts)
     errors = [
         output_of(encoder, text, "states") - torch.from_numpy(learner.targets.of(text)).double() for text in texts
     ]
     expected = torch.cat(errors).square().sum() / (sum(map(len, errors)) * tiny.DIMENSIONS)
-    total, gradient = learned(learner, [episode(*PAIRS)])
+    total, gradient = learned(learner, [translations(*PAIRS)])
     assert total == pytest.approx(expected.item(), rel=EXACT)
     assert_gradient(gradient, gradients(expected, weights_of(encoder.embedder)))
 
@@ -205,27 +193,29 @@ def test_tokens_of_sources_that_are_not_read_have_no_error(encoder, share, read)
 def test_the_episodes_of_a_meta_batch_are_one_batch(encoder):
     """Texts of one episode are compared with translations of another."""
     learner = made(encoder, contrast="soft")
-    whole, gradient = learned(learner, [episode(*PAIRS)])
-    parts, found = learned(learner, [episode(*PAIRS[:2]), episode(*PAIRS[2:])])
+    whole, gradient = learned(learner, [translations(*PAIRS)])
+    parts, found = learned(learner, [translations(*PAIRS[:2]), translations(*PAIRS[2:])])
     assert parts == whole
     assert_same(found, gradient, 0)
-    alone = [learner.outer_loss([episode(*part)]).terms["contrast"] for part in (PAIRS[:2], PAIRS[2:])]
-    assert not math.isclose((2 * alone[0] + 3 * alone[1]) / 5, learner.outer_loss([episode(*PAIRS)]).terms["contrast"])
+    alone = [learner.outer_loss([translations(*part)]).terms["contrast"] for part in (PAIRS[:2], PAIRS[2:])]
+    assert not math.isclose(
+        (2 * alone[0] + 3 * alone[1]) / 5, learner.outer_loss([translations(*PAIRS)]).terms["contrast"]
+    )
 
 
 @pytest.mark.parametrize(("output", "kind"), [("sentence", "none"), ("pooled", "soft"), ("embedding", "infonce")])
 def test_the_frozen_encoder_need_not_read_translations_where_the_source_is_the_target(encoder, output, kind):
     learner = made(encoder, output=output, target="source", contrast=kind)
-    learner.outer_loss([episode(*PAIRS)])
+    learner.outer_loss([translations(*PAIRS)])
     assert {text for texts in learner.targets.asked for text in texts} == {source for source, _ in PAIRS}
     assert Distill.wanted(learner.options) == TargetSpec(output, translations=False)
 
 
 def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
     learner = made(tiny.build(MaxLength(text=12)), contrast="soft")
-    exact = learner.outer_loss([episode(*PAIRS)])
+    exact = learner.outer_loss([translations(*PAIRS)])
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = learner.outer_loss([episode(*PAIRS)])
+        found = learner.outer_loss([translations(*PAIRS)])
     assert found.total.dtype == torch.float32
     assert found.total.item() == pytest.approx(exact.total.item(), rel=2**-7)
     assert found.terms["match"] != torch.tensor(found.terms["match"]).bfloat16().item()
@@ -248,4 +238,4 @@ class Wide:
 )
 def test_missing_targets_and_those_of_another_width_are_refused(encoder, targets, says):
     with pytest.raises(ConfigError, match=says):
-        Distill(encoder, Loss(), Distill.Options(), targets).outer_loss([episode(*PAIRS)])
+        Distill(encoder, Loss(), Distill.Options(), targets).outer_loss([translations(*PAIRS)])

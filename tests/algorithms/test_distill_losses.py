@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers.reference import gradients
+from helpers.small import cosine
 from metasearch.algorithms.losses.base import EmbeddedSet
 from metasearch.config import registry
 
@@ -17,10 +18,6 @@ shapes = st.tuples(st.integers(1, 7), st.integers(1, 6), st.integers(0, 1000))
 def drawn(seed: int, *shape: int) -> Tensor:
     """Return normal numbers in float64, with gradients."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).requires_grad_()
-
-
-def cosine(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum() / ((a * a).sum().sqrt() * (b * b).sum().sqrt())
 
 
 def contrast(kind: str, teacher: Tensor, source: Tensor, target: Tensor, texts: list, temperature: float) -> Tensor:

@@ -9,15 +9,11 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from helpers.reference import assert_same, gradients, learned, weights_of
-from helpers.small import SmallEncoder, SmallNet
+from helpers.small import SmallEncoder, SmallNet, translations
 from metasearch.algorithms.ema import EMA, share
-from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
-from metasearch.data.records import Translation
-from metasearch.episodes.episode import Episode, LabelledSet
 
 EXACT = 1e-10
-VARIANT = Arrangement.parse("en_de -> en_de").variants[0]
 
 
 class PairNet(SmallNet):
@@ -37,11 +33,6 @@ def encoder():
         torch.manual_seed(0)
         made.embedder = PairNet().double()
     return made
-
-
-def batch(*pairs):
-    examples = tuple(Translation(source, target, ("en", "de")) for source, target in pairs)
-    return Episode(Arrangement((VARIANT,)), (LabelledSet(VARIANT, examples),))
 
 
 PAIRS = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("a dog", "der Hund"), ("two", "zwei")]
@@ -71,7 +62,7 @@ def test_the_loss_is_the_squared_error_of_translations_against_the_teachers_sour
     gaps = vectors(student, [t for _, t in PAIRS]) - vectors(teacher, [s for s, _ in PAIRS])
     expected = sum(gap.square().sum() for gap in gaps) / (len(PAIRS) * gaps.shape[1])
 
-    total, gradient = learned(learner, [batch(*PAIRS[:1]), batch(*PAIRS[1:])])
+    total, gradient = learned(learner, [translations(*PAIRS[:1]), translations(*PAIRS[1:])])
 
     assert total == pytest.approx(expected.item(), rel=EXACT)
     assert_same(gradient, gradients(expected, student), EXACT)

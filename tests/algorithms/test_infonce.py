@@ -18,16 +18,15 @@ TEMPERATURE = 0.5
 INFONCE = Loss(name="infonce", temperature=TEMPERATURE)
 
 
-def loss_of(triplets, columns=("question", "positive", "negative"), answers=None):
-    """Return the loss of triplets of texts; `answers` are the labelled ones of each, where they are said."""
-    number = {text: i for i, text in enumerate(ANGLE)}
-    texts = {name: list(column) for name, column in zip(columns, zip(*triplets, strict=True), strict=True)}
+def loss_of(triplets, answers):
+    """Return the loss of triplets of texts, a character each; `answers` are the labelled ones of each, if any."""
+    texts = dict(zip(("question", "positive", "negative"), zip(*triplets, strict=True), strict=True))
     vectors = {
         name: torch.tensor([[math.cos(ANGLE[t]), math.sin(ANGLE[t])] for t in column], dtype=torch.float64)
         for name, column in texts.items()
     }
-    numbers = {name: torch.tensor([number[t] for t in column]) for name, column in texts.items()}
-    labelled = None if answers is None else torch.tensor([[text in each for text in ANGLE] for each in answers])
+    numbers = {name: torch.tensor([[*ANGLE].index(t) for t in column]) for name, column in texts.items()}
+    labelled = answers and torch.tensor([[text in each for text in ANGLE] for each in answers])
     batch = EmbeddedSet(vectors, numbers, answers=labelled)
     return InfoNCE(InfoNCE.Options(temperature=TEMPERATURE))(batch).item()
 
@@ -38,40 +37,30 @@ def entropy(question, right, *wrong):
     return -math.log(score[right] / sum(score.values()))
 
 
-def test_wrong_answers_are_the_positives_of_other_questions_and_all_negatives():
-    expected = (entropy("q", "p", "s", "n", "m") + entropy("r", "s", "p", "n", "m")) / 2
-    assert loss_of([("q", "p", "n"), ("r", "s", "m")]) == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_positive_with_the_text_of_ones_own_is_no_wrong_answer():
-    expected = (entropy("q", "p", "n", "m") + entropy("r", "p", "n", "m")) / 2
-    assert loss_of([("q", "p", "n"), ("r", "p", "m")]) == pytest.approx(expected, rel=1e-12)
-
-
-def test_another_answer_to_the_same_question_such_as_a_translation_is_no_wrong_answer():
-    """Nor is it where it stands as the negative of another question."""
-    expected = (entropy("q", "p", "m", "n") + entropy("q", "s", "m", "n") + entropy("r", "m", "p", "s", "n")) / 3
-    assert loss_of([("q", "p", "n"), ("q", "s", "n"), ("r", "m", "s")]) == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_labelled_answer_is_no_wrong_one_though_no_example_has_it_as_its_positive():
-    """Answer s to question q stands as the negative of r alone; of r the labels say no more than its positive."""
-    expected = (entropy("q", "p", "n", "m") + entropy("r", "m", "p", "s", "n")) / 2
-    assert loss_of([("q", "p", "n"), ("r", "m", "s")], answers=["ps", ""]) == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_wrong_answer_that_stands_often_counts_once():
-    expected = (2 * entropy("q", "p", "s", "n", "m") + entropy("r", "s", "p", "n", "m")) / 3
-    assert loss_of([("q", "p", "n"), ("q", "p", "m"), ("r", "s", "n")]) == pytest.approx(expected, rel=1e-12)
+@pytest.mark.parametrize(
+    ("triplets", "answers", "rows"),
+    [
+        # Wrong answers are the positives of other questions and all negatives.
+        ("qpn rsm", None, "qpsnm rspnm"),
+        # A positive with the text of one's own is no wrong answer,
+        ("qpn rpm", None, "qpnm rpnm"),
+        # nor is another answer to the same question, such as a translation, or where it is another's negative,
+        ("qpn qsn rms", None, "qpmn qsmn rmpsn"),
+        # nor a labelled answer that no example has as its positive: s answers q, and is the negative of r alone.
+        ("qpn rms", ["ps", ""], "qpnm rmpsn"),
+        # A wrong answer that stands often counts once.
+        ("qpn qpm rsn", None, "qpsnm qpsnm rspnm"),
+        # A label of one example holds for all that ask its question.
+        ("qpn qmn rns", ["", "s", ""], "qpn qmn rnpsm"),
+    ],
+)
+def test_the_loss_is_the_mean_entropy_of_the_right_among_the_wrong_answers(triplets, answers, rows):
+    """Rows: a question, its answer, and the wrong ones."""
+    expected = [entropy(*row) for row in rows.split()]
+    assert loss_of(triplets.split(), answers) == pytest.approx(sum(expected) / len(expected), rel=1e-12)
 
 
 def test_scored_pairs_have_no_questions():
     learner = FineTune(SmallEncoder(), INFONCE, FineTune.Options())
     with pytest.raises(ConfigError, match="the loss is taken of question, positive; the examples have text1, text2"):
         learner.outer_loss([episode("a", "pairs")])
-
-
-def test_what_one_example_says_of_its_question_holds_for_all_that_ask_it():
-    expected = (entropy("q", "p", "n") + entropy("q", "m", "n") + entropy("r", "n", "p", "s", "m")) / 3
-    found = loss_of([("q", "p", "n"), ("q", "m", "n"), ("r", "n", "s")], answers=["", "s", ""])
-    assert found == pytest.approx(expected, rel=1e-12)

@@ -12,7 +12,7 @@ import torch
 
 from helpers.reference import Reference, assert_same, distance, gradients, learned, weights_of
 from helpers.small import SmallEncoder, adapted_encoder, episode
-from metasearch.algorithms.maml_align import WATCHED_STEPS, MAMLAlign
+from metasearch.algorithms.maml_align import MAMLAlign
 from metasearch.config.recipe import Loss
 
 MARGIN = 0.8
@@ -90,22 +90,3 @@ def test_outer_gradient_on_scored_pairs(encoder, first_order):
 
     assert found == pytest.approx(total.item(), rel=EXACT)
     assert_same(gradient, gradients(total, weights_of(encoder.embedder)), EXACT)
-
-
-@pytest.mark.parametrize(
-    ("kd_weight", "teacher", "warned"),
-    [
-        (0.5, 1.1, True),  # λ L_kd / L_task = 0.5 · 0.1² / 1.05 < 1 %
-        (0.5, 2.0, False),  # 0.5 · 1² / 1.5
-        (0.0, 1.1, False),  # nobody asked for the term
-    ],
-)
-def test_a_distillation_term_that_is_too_small_to_teach_is_reported_once(encoder, caplog, kd_weight, teacher, warned):
-    learner = make(encoder, kd_weight=kd_weight)
-    values = {name: torch.tensor([value]) for name, value in (("teacher", teacher), ("student", 1.0), ("final", 1.0))}
-    for _ in range(2 * WATCHED_STEPS):
-        learner.combine(values, TRIPLETS[:1])
-        learner.after_step()
-    said = [record.getMessage() for record in caplog.records if "distillation term" in record.getMessage()]
-    assert len(said) == warned
-    assert all("options.kd_weight (0.5)" in line for line in said)

@@ -142,29 +142,3 @@ def test_modules_that_do_not_fit_are_refused_by_name(modules, says):
     with pytest.raises(EncoderError, match=says) as caught:
         Encoder(with_modules(*modules), "m", LENGTHS)
     assert "\n" not in str(caught.value)
-
-
-TABLES = {
-    "bert": (40, 40),
-    "gpt2": (40, 40),
-    "xlm-roberta": (39, 40),  # padding index 0
-    "mpnet": (38, 40),  # padding index 1
-    "xmod": (39, 40),
-}
-"""The longest input, and rows of the position table."""
-
-
-@pytest.mark.parametrize("kind", others_slow(TABLES, ("bert", "mpnet")))
-def test_the_longest_input_is_what_the_position_table_takes(kind):
-    longest, rows = TABLES[kind]
-    encoder = network(kind, "mean", "right")
-    assert (encoder.input.longest, encoder.input.position_table.num_embeddings) == (longest, rows)
-
-    def compute(length):
-        ones = torch.ones(1, length, dtype=torch.long)
-        return encoder.embedder({"input_ids": 7 * ones, "attention_mask": ones})
-
-    with torch.no_grad():
-        assert compute(longest).isfinite().all()
-        with pytest.raises(EncoderError, match=f"cannot read a text of {longest + 1} tokens"):
-            compute(longest + 1)

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from helpers.backbones import make
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.seeding import stream
-from metasearch.data.records import Candidate, Question, ScoredPair
+from metasearch.data.records import Candidate, Question, ScoredPair, Translation
 from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.episodes.episode import Episode, LabelledSet, Triplet
@@ -98,6 +98,17 @@ def triplet_set(name: str, size: int, variant: str = "el_el") -> LabelledSet:
     language = found.candidates[0]
     answers = [Candidate(f"{name}-{i}", language, f"{name} answer {i}", "article") for i in range(size + 1)]
     return LabelledSet(found, tuple(Triplet(questions[i // 2], answers[i], answers[i + 1]) for i in range(size)))
+
+
+def translations(*pairs: tuple[str, str]) -> Episode:
+    """Make an episode of one set of translations, from English to German."""
+    found = Arrangement.parse("en_de -> en_de").variants[0]
+    examples = tuple(Translation(source, target, ("en", "de")) for source, target in pairs)
+    return Episode(Arrangement((found,)), (LabelledSet(found, examples),))
+
+
+def cosine(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum() / ((a * a).sum().sqrt() * (b * b).sum().sqrt())
 
 
 def pair_set(name: str, size: int, variant: str = "el_el") -> LabelledSet:

@@ -176,12 +176,3 @@ def test_dropout_draws_the_same_numbers(case, family, runs):
     finally:
         learner.train(False)
     assert runs
-
-
-def test_the_weights_of_an_inner_step_are_those_of_the_way_forward():
-    """With those that stand in the layer on the way back, which are the encoder's own, five steps would not count."""
-    learner, episodes = STEPPING[0].learn(encoder_of("bert"), inner_steps=5), STEPPING[0].episodes()
-    few = Case("maml").learn(encoder_of("bert"), inner_steps=1)
-    packed = OuterGradients(learner.encoder, checkpointing="layers")
-    assert error(outer(learner, episodes, packed), outer(few, episodes, packed)) > 1e-2
-    assert error(outer(learner, episodes, packed), outer(learner, episodes)) < 1e-10

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from helpers.backbones import CONFIGS, TEXTS
 from helpers.gradients import Case, encoder_of, outer
+from helpers.small import adapted_encoder
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.packing.attention import attend
+from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.layout import lay_out, packed
 from metasearch.training.packing.network import Network
 from metasearch.training.packing.probe import packing_plan
@@ -176,3 +178,29 @@ def test_token_types_are_packed_with_their_tokens():
             torch.testing.assert_close(vector, backbone(**features).last_hidden_state[0].mean(0), **EXACT)
             without = backbone(**features | {"token_type_ids": None}).last_hidden_state[0].mean(0)
             assert (vector - without).norm() > 0.1
+
+
+def test_the_slice_of_an_adapter_acts_on_the_questions_as_the_whole_matrix_does():
+    encoder = adapted_encoder(pairs=False)
+    packed, size = PackedEncoder(encoder), encoder.dimension()
+    questions = [[("question", "a"), ("question", "b"), ("candidate", "x")], [("candidate", "y"), ("question", "b")]]
+    batch = packed.lay_out(questions)
+    (cut,) = batch.cut(packed.weights)
+    gradient = torch.eye(size, 2, dtype=torch.float64)
+    (spread,) = batch.spread([gradient])
+
+    assert cut.shape == (size, 2)
+    whole = packed.weights[0].detach()
+    # A step on the slice is a step on the matrix: (Δ − G) Bᵀ = Δ Bᵀ − (G Bᵀ).
+    torch.testing.assert_close(batch.cut([whole - spread])[0], cut - gradient, rtol=0, atol=1e-12)
+
+    def run(weights):
+        return packed.each(batch.texts, lambda network, texts: network.run(weights, texts))
+
+    for sliced, plain in zip(run([cut]), run([whole]), strict=True):
+        torch.testing.assert_close(sliced, plain, rtol=0, atol=1e-12)
+
+    # Rates of each weight, and as many questions as dimensions, take the whole matrix.
+    assert [each.shape for each in batch.cut([whole, torch.ones_like(whole)])] == [(size, size)] * 2
+    many = packed.lay_out([[("question", f"{i}") for i in range(size)]])
+    assert many.cut(packed.weights)[0].shape == (size, size)

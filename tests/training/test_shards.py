@@ -42,19 +42,6 @@ def test_every_learner_is_here():
     assert {case.learner for case in CASES} == set(registry.names("learners"))
 
 
-@pytest.mark.slow
-def test_the_mean_of_the_gradients_of_shards_is_not_that_of_maml_align():
-    """Its L_kd squares a sum over all episodes: so its gap is gathered first."""
-    case = next(case for case in CASES if case.learner == "maml-align")
-    learner, episodes = case.learn(encoder_of("bert"), inner_steps=1), case.episodes(2)
-    whole = outer(learner, episodes)
-    assert_same(in_shards(learner, episodes, 2), whole)
-    alone = [outer(learner, [episode]).dense for episode in episodes]
-    mean = {name: (alone[0][name] + alone[1][name]) / 2 for name in alone[0]}
-    off = sum((mean[name] - value).square().sum() for name, value in whole.dense.items()).sqrt()
-    assert off > 1e-5 * sum(value.square().sum() for value in whole.dense.values()).sqrt()
-
-
 def test_a_batch_of_one_set_is_cut_by_its_examples():
     case = Case("fine-tune", "scored", (5,))
     learner, episodes = case.learn(encoder_of("static")), case.episodes(1)

@@ -8,7 +8,6 @@ Notation used for tensor shapes: B texts in a batch, N tokens of all texts, D di
 
 import copy
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,15 @@ from transformers import AttentionInterface
 
 from metasearch.encoders.checks import distance
 from metasearch.encoders.features import Output
-from metasearch.encoders.inputs import TransformerInput, input_of
+from metasearch.encoders.inputs import TransformerInput, input_of, is_static
 from metasearch.encoders.low.attention import attend_in_parts
-from metasearch.encoders.low.base import PROBED, SAME, LowNetwork, doubt
+from metasearch.encoders.low.base import PROBED, SAME, LowNetwork
 from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear, RowLinear
 from metasearch.encoders.low.plain import plain_network
-from metasearch.encoders.packed import packed
+from metasearch.encoders.packed import Spans, attend_in_runs, packed
 from metasearch.encoders.probe import probe_rows
-from metasearch.errors import EncoderError, first_line
+from metasearch.errors import EncoderError
 
 ATTENTION = "metasearch-inference"
 """Name of the attention for texts in one row; never set in a model that is saved."""
@@ -43,33 +42,24 @@ def attend(
     attention_mask: Tensor | None,
     dropout: float = 0.0,
     scaling: float | None = None,
-    spans: Sequence[tuple[int, int]] = (),
+    spans: Spans = (),
     sliding_window: int | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Attend within each text of a row; an attention function for transformers, without gradients and dropout.
 
-    Query, key and value are `(1, heads, N, d)`, `spans` runs of equally long texts as (how many, how long). Returns
-    `(1, N, heads, d)`. Scores and weights of bfloat16 inputs are bfloat16, the softmax between them is float32.
+    Query, key and value are `(1, heads, N, d)`, `spans` as of `packed`. Returns `(1, N, heads, d)`.
+    Scores and weights of bfloat16 inputs are bfloat16, the softmax between them is float32.
     """
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    ends = np.cumsum([0, *(count * length for count, length in spans)]).tolist()
-    outputs = []
-    for (start, end), (count, length) in zip(pairwise(ends), spans, strict=True):
-        # (heads, count · length, d) → (count, heads, length, d) → (count · heads, length, d)
-        q, k, v = (
-            torch.unflatten(each[0, :, start:end], 1, (count, length)).transpose(0, 1).flatten(0, 1)
-            for each in (query * scale, key, value)
-        )
-        masks = None
-        if sliding_window is not None and length > sliding_window:
-            places = torch.arange(length)
-            outside = (places[:, None] - places).abs() >= sliding_window
-            masks = torch.where(outside, -torch.inf, 0.0).to(value.dtype).expand(len(q), -1, -1)
-        found = attend_in_parts(q, k, v, masks, torch.empty_like(q))
-        # (count, heads, length, d) → (count · length, heads, d)
-        outputs.append(torch.unflatten(found, 0, (count, -1)).transpose(1, 2).flatten(0, 1))
-    return torch.cat(outputs)[None], None
+
+    def inner(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None) -> Tensor:
+        # (count, heads, length, d) → (count · heads, length, d)
+        q, k, v = (each.flatten(0, 1) for each in (q, k, v))
+        masks = None if seen is None else torch.where(seen, 0.0, -torch.inf).to(v.dtype).expand(len(q), -1, -1)
+        return torch.unflatten(attend_in_parts(q, k, v, masks, torch.empty_like(q)), 0, (-1, query.shape[1]))
+
+    return attend_in_runs(inner, (query * scale, key, value), spans, sliding_window), None
 
 
 AttentionInterface.register(ATTENTION, attend)
@@ -128,25 +118,13 @@ class LowCopy(LowNetwork):
 
 
 def converted(embedder: Any) -> LowNetwork:
-    """Return an encoder's network with its linear layers converted: a BERT as `LowBert`, others as a copy."""
+    """Return an encoder's network with its linear layers converted: a BERT as `LowBert`, others as a copy.
+
+    `EncoderError` for a network whose vectors in one row are others, or without layers.
+    """
+    if is_static(embedder.model):
+        raise EncoderError("a static encoder has no linear layers")
     plain = plain_network(embedder.model)
     if plain is not None:
         return LowBert(plain, embedder.parameters())
     return LowCopy(embedder)
-
-
-def low_precision(embedder: Any) -> LowNetwork | str:
-    """Return a converted network, or why it cannot be converted, as a probe of several texts finds."""
-    read = input_of(embedder.model)
-    if not isinstance(read, TransformerInput):
-        return "a static encoder has no linear layers"
-    try:
-        network = converted(embedder)
-        columns, rows = probe_rows(read, *PROBED, read.window + 8)
-        with torch.no_grad():
-            expected = embedder(read.padded(columns, rows), "pooled")
-        return doubt(network, columns, rows, expected) or network
-    except EncoderError as error:
-        return str(error)
-    except Exception as error:  # whatever a network raises that expects another layout or type
-        return f"'{read.kind}' cannot read texts in one row: {first_line(error)}"

@@ -1,15 +1,17 @@
 """What converted networks share, and the comparison with the whole encoder before one is used."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from metasearch.encoders.features import Output
+from metasearch.encoders.features import Output, TextReader
+from metasearch.encoders.probe import probe_rows
+from metasearch.errors import EncoderError, first_line
 
 CLOSE = 0.995
 """Least cosine of a probe's vectors with the vectors in float32."""
@@ -43,7 +45,21 @@ class LowNetwork(ABC):
         """Return output `sentence` or `pooled` `(B, D)` in float32 for tokens `(columns, length)`."""
 
 
-def doubt(network: LowNetwork, columns: Sequence[str], rows: Sequence[NDArray[np.int32]], expected: Tensor) -> str:
+def tried(read: TextReader, network: nn.Module, convert: Callable[[], LowNetwork]) -> LowNetwork | str:
+    """Return what `convert` makes of a network, or why it is not used, as a probe of several texts finds."""
+    try:
+        made = convert()
+        columns, rows = probe_rows(read, *PROBED, read.window + 8)
+        with torch.no_grad():
+            expected = network(read.padded(columns, rows), "pooled")
+        return _doubt(made, columns, rows, expected) or made
+    except EncoderError as error:
+        return str(error)
+    except Exception as error:  # whatever a network raises that expects another layout or type
+        return f"'{read.kind}' cannot read texts in one row: {first_line(error)}"
+
+
+def _doubt(network: LowNetwork, columns: Sequence[str], rows: Sequence[NDArray[np.int32]], expected: Tensor) -> str:
     """Return why a network is not used; empty if its vectors are near the vectors `(B, D)` of texts in float32."""
     found = network.vectors(columns, rows, "pooled")
     alone = torch.cat([network.vectors(columns, [row], "pooled") for row in rows])

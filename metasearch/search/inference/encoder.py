@@ -1,33 +1,110 @@
-"""An encoder that encodes from its files, and opens its whole model when someone asks for it."""
+"""An encoder that encodes from its files, without its whole model.
 
-from collections.abc import Callable, Mapping, Sequence
+Weights are as a safetensors file holds them: in 8, 16 or 32 bits, mapped into memory, where pages come when touched.
+
+Notation used for tensor shapes: B texts in a batch, T tokens, V words, D columns.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.features import Output, TextReader, unchanged
+from metasearch.encoders.features import Output, pad, unchanged
 from metasearch.encoders.lengths import complete, shorten
-from metasearch.encoders.low.base import PROBED, doubt
 from metasearch.encoders.low.network import StoredNetwork
-from metasearch.encoders.probe import probe_rows
-from metasearch.encoders.prompts import Prompted
 from metasearch.errors import EncoderError, first_line
 from metasearch.search.inference.facts import Facts, InputFacts
-from metasearch.search.inference.weights import StoredWeights
 
 if TYPE_CHECKING:
     from metasearch.encoders.low.base import LowNetwork
 
 WEIGHTS = "model.safetensors"
+SCALE = ".scale"
+"""What the name of a matrix in int8 is followed by in the name of its steps."""
+
+
+class StoredWeights:
+    """The weights in a file, by name: a table stays there, all others are in memory in float32.
+
+    Args:
+        path: the file.
+        table: name of the matrix whose rows stay in the file; empty for none.
+    """
+
+    def __init__(self, path: Path, table: str = "") -> None:
+        self.path = path
+        self._written = _written(path)
+        mapped = {table, table + SCALE}
+        # Pages that are read are in memory as long as the file is open, and copies are beside them.
+        with safe_open(path, framework="pt") as file:
+            names = [name for name in file.keys() if name not in mapped]  # noqa: SIM118 - not a mapping
+            self._whole = {name: _in_memory(file, name) for name in names if not name.endswith(SCALE)}
+        with safe_open(path, framework="pt") as file:
+            self._table = {name: file.get_tensor(name) for name in file.keys() if name in mapped}  # noqa: SIM118
+
+    def whole(self, name: str) -> Tensor:
+        """Return a weight in float32."""
+        return self._whole[name]
+
+    def table(self, name: str) -> "StoredTable":
+        """Return the matrix whose rows stay in the file."""
+        return StoredTable(self, self._table[name], self._table.get(name + SCALE))
+
+    def require_unchanged(self) -> None:
+        """Raise `EncoderError` where the file was written since it was opened: rows would be of another one.
+
+        A file that was deleted, or replaced by another one, stays open with its rows.
+        """
+        now = _written(self.path) if self.path.exists() else self._written
+        if now[:2] == self._written[:2] and now != self._written:
+            raise EncoderError(f"{self.path}: the file was changed while it was in use; start again")
+
+
+class StoredTable(nn.Module):
+    """An embedding matrix `(V, D)` that stays in its file; rows are taken to float32 where they are read."""
+
+    def __init__(self, weights: StoredWeights, rows: Tensor, steps: Tensor | None) -> None:
+        super().__init__()
+        self._weights = weights
+        # Not parameters or buffers, which may be moved, converted or trained.
+        self._stored = (rows, steps)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return rows `(B, T, D)` for token ids `(B, T)`."""
+        self._weights.require_unchanged()
+        rows, steps = self._stored
+        found = F.embedding(ids, rows).to(torch.float32)
+        if steps is None:
+            return found
+        # A step for each row, or for each column.
+        return found.mul_(F.embedding(ids, steps) if len(steps) == len(rows) else steps)
+
+
+def _in_memory(file: Any, name: str) -> Tensor:
+    found: Tensor = file.get_tensor(name)
+    if found.dtype == torch.int8:
+        return found.to(torch.float32).mul_(file.get_tensor(name + SCALE))
+    return found.to(torch.float32, copy=True)
+
+
+def _written(path: Path) -> tuple[int, int, int, int]:
+    """Return device and inode of a file, which name it whatever its path, then its size and time."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise EncoderError(f"{path}: {error.strerror or error}") from None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 @dataclass
@@ -38,6 +115,8 @@ class _Prompts:
 
 class _StoredInput:
     """The tokenizer of a checkpoint; for members without a docstring see `TransformerInput`."""
+
+    kind, window = "bert", 0
 
     def __init__(self, folder: Path, facts: InputFacts) -> None:
         self.fast_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -63,134 +142,57 @@ class _StoredInput:
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens `(columns, length)` padded on their right, `(B, T)`."""
-        lengths = np.array([row.shape[1] for row in rows])
-        there = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        found = {}
-        for i, name in enumerate(columns):
-            values = np.full(there.shape, self._facts.padding[name], np.int64)
-            values[there] = np.concatenate([row[i] for row in rows])
-            found[name] = torch.from_numpy(values)
-        return found
+        found = pad(columns, rows, self._facts.padding)
+        return {name: torch.from_numpy(values) for name, values in found.items()}
 
 
 class StoredEncoder(Encoder):
     """An encoder whose embedding matrix stays in its file; its vectors have the bits of the whole model.
 
-    `model`, `embedder` and `input` belong to the whole model: the first use opens it (`materialise`), and from then on
-    it is the one that encodes.
+    It only encodes: `load_encoder` opens a model to train, save or export.
 
     Args:
         name: name of the encoder in results.
         folder: folder of the checkpoint.
         facts: what is known of it.
-        whole: opens the whole model, with the same prompts.
         max_length: longest inputs in tokens, as for `Encoder`.
 
     Raises:
-        EncoderError: a file cannot be read.
+        EncoderError: a file cannot be read, or more is asked for than vectors.
     """
 
-    def __init__(
-        self,
-        name: str,
-        folder: Path,
-        facts: Facts,
-        whole: Callable[[], Encoder],
-        max_length: MaxLength | None = None,
-    ) -> None:
+    def __init__(self, name: str, folder: Path, facts: Facts, max_length: MaxLength | None = None) -> None:
         self.facts = facts
-        self._whole = whole
         # The weights first: what it takes to read them is free again when the tokenizer is made.
-        self._network: StoredNetwork | None = _network(folder, facts)
-        self._reader: _StoredInput | None = _StoredInput(folder / facts.place, facts.input)
-        self._prompts = _Prompts(dict(facts.prompts), facts.default_prompt_name)
-        self._begin(name, complete(max_length, MaxLength(**dict(facts.lengths))))
+        self._stored = _network(folder, facts)
+        reader = _StoredInput(folder / facts.place, facts.input)
+        prompts = _Prompts(dict(facts.prompts), facts.default_prompt_name)
+        self._begin(name, complete(max_length, MaxLength(**dict(facts.lengths))), reader, self._stored, prompts)
 
     def __getattr__(self, name: str) -> object:
-        # Only called for what is not there: before the whole model is opened.
-        if name not in ("model", "embedder"):
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        self.materialise()
-        return self.__dict__[name]
-
-    @property
-    def materialised(self) -> bool:
-        """Whether the whole model was opened."""
-        return self._network is None
-
-    def materialise(self) -> None:
-        """Open the whole model, with its embedding matrix in float32: to train, save, trim, compress or export it.
-
-        `EncoderError` if it is another one by now.
-        """
-        if self.materialised:
-            return
-        whole = self._whole()
-        if whole.fingerprint != self.facts.fingerprint:
-            raise EncoderError(f"{self.name}: its files were changed while it was in use; start again")
-        self.model, self.embedder = whole.model, whole.embedder
-        self._reader = self._network = self._low = None
-
-    @property
-    def reader(self) -> TextReader:
-        """What reads texts."""
-        return self._reader or self.input
-
-    @property
-    def network(self) -> nn.Module:
-        """What encodes."""
-        return self._network or self.embedder
-
-    @property
-    def prompted(self) -> Prompted:
-        """What has its prompts."""
-        return self.model if self.materialised else self._prompts
-
-    @property
-    def pools_prompts(self) -> bool:
-        """True: others are opened in whole."""
-        return True
+        if name in ("model", "embedder"):
+            raise EncoderError(f"encoder '{self.name}' is open to encode alone; load_encoder opens its model")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     @property
     def neutral(self) -> bool:
         """Whether it ends in a language-neutral projection."""
-        return super().neutral if self.materialised else self.facts.neutral
+        return self.facts.neutral
 
     @property
     def fingerprint(self) -> str:
         """The same as the whole model has."""
-        return super().fingerprint if self.materialised else self.facts.fingerprint
+        return self.facts.fingerprint
 
     def dimension(self, output: Output = "sentence") -> int:
         """Return an output's width."""
-        stored = output in ("sentence", "pooled") and not self.materialised
-        return self.facts.dimension if stored else super().dimension(output)
-
-    def _tried(self) -> "LowNetwork | str":
-        """Return a converted network, or why it cannot be converted; without the whole model if it is not open."""
-        if self._network is None or self._reader is None:
-            return super()._tried()
-        columns, rows = probe_rows(self._reader, *PROBED)
-        with torch.no_grad():
-            expected = self._network(self._reader.padded(columns, rows), "pooled")
-        network = self._converted()
-        return doubt(network, columns, rows, expected) or network
+        return self.facts.dimension if output in ("sentence", "pooled") else super().dimension(output)
 
     def _converted(self) -> "LowNetwork":
-        """Return a converted network; without the whole model if it is not open."""
-        if self._network is None:
-            return super()._converted()
+        """Return a converted network."""
         from metasearch.encoders.low.bert import LowBert
 
-        return LowBert(self._network)
-
-    def to(self, device: str | torch.device) -> "StoredEncoder":
-        """Move the weights; on another device than a CPU the whole model runs."""
-        if torch.device(device).type != "cpu":
-            self.materialise()
-        if self.materialised:
-            super().to(device)
-        return self
+        return LowBert(self._stored)
 
 
 def _network(folder: Path, facts: Facts) -> StoredNetwork:

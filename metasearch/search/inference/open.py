@@ -54,7 +54,7 @@ def _open_stored(name: str, folder: Path, prompts: Mapping[Role, str], whole: Ca
     Raises:
         EncoderError: as `whole`.
     """
-    stored = partial(StoredEncoder, name, folder, whole=whole)
+    stored = partial(StoredEncoder, name, folder)
     place = Facts.place_of(folder, prompts)
     if facts := Facts.recall(place):
         for line in facts.warnings:

@@ -45,7 +45,7 @@ def survey(
         warnings: what was said then.
         stored: opens the other one by the facts.
     """
-    if type(encoder) is not Encoder:  # one with an adapter, whose network does not read tokens
+    if encoder.adapter is not None:  # its network does not read tokens
         return None
     model, read = encoder.model, encoder.input
     place = _places(folder)

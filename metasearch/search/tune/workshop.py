@@ -17,7 +17,7 @@ from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.maps import estimate
+from metasearch.encoders.maps import Projection, estimate
 from metasearch.encoders.neutral import ProjectedEncoder, append, is_neutral
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
 from metasearch.evaluation.evaluate import evaluate
@@ -97,7 +97,9 @@ class Workshop:
         if step.trains:
             encoder: TextEncoder = CachedEncoder(self.make(step, benchmark, callback))
         else:
-            encoder = self._projected(benchmark, callback) if step.projected else self.vectors
+            encoder = self.vectors
+            if step.projected:
+                encoder = ProjectedEncoder(encoder, self._projection(benchmark, callback))
         if self.searched:
             plan = estimate_plan(encoder, self.searched.passages)
             encoder, sharpness = PlannedEncoder(encoder, plan), plan.sharpness
@@ -117,8 +119,9 @@ class Workshop:
         start = config.encoder.model_copy(update={"name": str(self.aligned)}) if step.aligned else config.encoder
         encoder = load_encoder(start, benchmark.task.max_length, device=config.device)
         if step.projected and not step.aligned:
-            vectors = projected = self._projected(benchmark, callback)
-            append(encoder, projected.neutral)
+            projection = self._projection(benchmark, callback)
+            vectors = ProjectedEncoder(self.vectors, projection)
+            append(encoder, projection)
         if step.trains:
             trained, recipe = prepare(step, benchmark, config.encoder.name)
             learner = factory.make_learner(recipe, encoder)
@@ -127,11 +130,9 @@ class Workshop:
                 raise interrupted(f"stopped after step {outcome.steps}")
         return encoder
 
-    def _projected(self, benchmark: Benchmark, callback: Callback) -> ProjectedEncoder:
+    def _projection(self, benchmark: Benchmark, callback: Callback) -> Projection:
         settings = ProjectionSettings(languages=self.languages)
-        return ProjectedEncoder(
-            self.vectors, train_projection(self.encoder, benchmark, settings, callback, self.vectors)
-        )
+        return train_projection(self.encoder, benchmark, settings, callback, self.vectors)
 
 
 def project_alone(encoder: Encoder, labels: Labels, callback: Callback) -> str:

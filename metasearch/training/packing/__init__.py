@@ -9,19 +9,6 @@ A training step spends most of its time on padding, on rows of the embedding mat
 - `network`: the network as a module of its sliced weights, which learn2learn's MAML can wrap.
 - `encoder` and `parts`: episodes, or parts of a batch of texts, are computed on threads. Results are in the order of
   the jobs, so sums have the same bits every time.
-- `vectors` is all of this for an encoder whose weights are frozen, and whose adapter is trained.
 
 Nothing here knows a learner. `episode_gradients` and `outer_gradients` in `metasearch.training` put the two together.
 """
-
-from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.encoder import Encoder
-from metasearch.training.packing.encoder import PackedEncoder
-from metasearch.training.packing.vectors import PackedVectors
-
-
-def pack(encoder: Encoder, workers: int | None = None) -> PackedEncoder:
-    """Return the training form of an encoder, for at most so many jobs at the same time."""
-    if isinstance(encoder, AdaptedEncoder):
-        return PackedVectors(encoder)  # type: ignore[return-value]  # what is used of a packed encoder
-    return PackedEncoder(encoder, workers)

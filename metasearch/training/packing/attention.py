@@ -9,11 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AttentionInterface
 
+from metasearch.encoders.packed import Spans, attend_in_runs, near
+
 ATTENTION = "metasearch-packed"
 """Name of the attention for packed texts; it is not the model's own, and never set in a model that is saved."""
-
-Spans = tuple[tuple[int, int], ...]
-"""Runs of equally long texts, as (how many, how long)."""
 
 
 def attend(
@@ -44,23 +43,9 @@ def attend(
         return _at_once(inner, qkv, inside, place, sliding_window), None
     if torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
-            output = _in_runs(inner, [tensor.float() for tensor in qkv], spans, sliding_window)
+            output = attend_in_runs(inner, [tensor.float() for tensor in qkv], spans, sliding_window)
         return output.to(query.dtype), None
-    return _in_runs(inner, qkv, spans, sliding_window), None
-
-
-def _in_runs(inner: Callable[..., Tensor], qkv: Sequence[Tensor], spans: Spans, window: int | None) -> Tensor:
-    """Attend in one call per run of texts with equal length; only results are copied."""
-    sizes = [count * length for count, length in spans]
-    outputs = []
-    parts = [torch.split(tensor[0], sizes, dim=1) for tensor in qkv]
-    for (count, length), *run in zip(spans, *parts, strict=True):
-        # (heads, count · length, d) → (count, heads, length, d)
-        q, k, v = (tensor.unflatten(1, (count, length)).transpose(0, 1) for tensor in run)
-        out = inner(q, k, v, _near(length, window, q.device))
-        # (count, heads, length, d) → (count · length, heads, d)
-        outputs.append(out.transpose(1, 2).flatten(0, 1))
-    return torch.cat(outputs)[None]
+    return attend_in_runs(inner, qkv, spans, sliding_window), None
 
 
 def _at_once(
@@ -74,17 +59,9 @@ def _at_once(
         for tensor in qkv
     ]
     q, k, v = (tensor.view(*inside.shape, *tensor.shape[1:]).transpose(1, 2) for tensor in rows)
-    near, seen = _near(inside.shape[1], window, inside.device), inside[:, None, None]
-    out = inner(q, k, v, seen if near is None else seen & near)
+    close, seen = near(inside.shape[1], window, inside.device), inside[:, None, None]
+    out = inner(q, k, v, seen if close is None else seen & close)
     return out.transpose(1, 2).flatten(0, 1)[place][None]
-
-
-def _near(length: int, window: int | None, device: torch.device) -> Tensor | None:
-    """Return which tokens of a text see each other `(length, length)`; None for all."""
-    if window is None or length <= window:
-        return None
-    places = torch.arange(length, device=device)
-    return (places[:, None] - places).abs() < window
 
 
 AttentionInterface.register(ATTENTION, attend)

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from metasearch.config.run import Checkpointing
+from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.training.distributed import of_rows
-from metasearch.training.packing.layout import Group, PackedTexts, lay_out
+from metasearch.training.packing.layout import Group, PackedTexts, lay_out, lay_out_vectors
 from metasearch.training.packing.network import Network
 from metasearch.training.packing.probe import packing_plan
 
@@ -86,7 +87,10 @@ class PackedEncoder:
             self._workers = Workers(partial(Network, self.encoder, self.plan, what))
 
     def lay_out(self, groups: Sequence[Group]) -> "PackedBatch":
-        """Lay out text groups, with roles, on one slice of the embedding matrix."""
+        """Lay out text groups, with roles, on one slice of the embedding matrix, or of an adapter."""
+        if isinstance(self.encoder, AdaptedEncoder):
+            texts, basis = lay_out_vectors(self.encoder, groups)
+            return PackedBatch(self, texts, None, basis)
         most = most_tokens(self.encoder.device) if self._checkpointing == "gradcache" else None
         return PackedBatch(self, *lay_out(self.encoder, self.plan, groups, most))
 
@@ -99,23 +103,36 @@ class PackedEncoder:
     @property
     def workers(self) -> int:
         """Most jobs at the same time; one with dropout, whose random numbers are drawn in order."""
-        if self.encoder.embedder.training or self.encoder.device.type != "cpu":
+        encoder = self.encoder
+        # A step of an adapter is over before a thread begins.
+        if encoder.embedder.training or encoder.device.type != "cpu" or encoder.adapter is not None:
             return 1
         return self.most_workers or min(_DEFAULT_WORKERS, torch.get_num_threads())
 
 
 class PackedBatch:
-    """Text groups to encode together, on a slice of the embedding matrix with these rows; None for all rows."""
+    """Text groups to encode together, on a slice of the embedding matrix with these rows; None for all rows.
 
-    def __init__(self, packed: PackedEncoder, texts: Sequence[PackedTexts], rows: Tensor | None) -> None:
-        self.packed, self.texts, self.rows = packed, texts, rows
+    Of an adapter, `basis` spans the slice (`lay_out_vectors`).
+    """
+
+    def __init__(
+        self, packed: PackedEncoder, texts: Sequence[PackedTexts], rows: Tensor | None, basis: Tensor | None = None
+    ) -> None:
+        self.packed, self.texts, self.rows, self._basis = packed, texts, rows, basis
 
     def cut(self, values: Sequence[Tensor]) -> list[Tensor]:
         """Cut the embedding matrix to the slice, in one or several lists of all weights or their values."""
+        if len(values) > len(self.packed.weights):
+            self._basis = None  # rates of each weight, as in Meta-SGD, need all of an adapter
+        if self._basis is not None:
+            return [value.detach() @ self._basis.T for value in values]
         return [value.detach()[self.rows] if self._is_sliced(i) else value.detach() for i, value in enumerate(values)]
 
     def spread(self, gradient: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Return a gradient in `cut` values for the whole tensors; the slice's is a sparse tensor with these rows."""
+        if self._basis is not None:
+            return [None if one is None else one @ self._basis for one in gradient]
         return [self._whole(one) if self._is_sliced(i) else one for i, one in enumerate(gradient)]
 
     def _is_sliced(self, place: int) -> bool:

@@ -17,7 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from metasearch.algorithms.sets import numbered
 from metasearch.config.roles import Role
+from metasearch.encoders.adapted import ADAPTED, COORDINATES, KEPT, AdaptedEncoder
+from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.packed import packed as packed
 
@@ -86,6 +89,35 @@ def lay_out(
         sliced = renumber([part for parts, _ in batches for part in parts], plan.padding)
     texts = [_texts(parts, order, encoder.device) for parts, order in batches]
     return texts, None if sliced is None else sliced.to(encoder.device)
+
+
+def lay_out_vectors(encoder: AdaptedEncoder, groups: Sequence[Group]) -> tuple[list[PackedTexts], Tensor | None]:
+    """Return text groups as vectors of the frozen encoder, for the adapter or past it, and a basis.
+
+    An adapter A = I + Δ acts on the questions of a meta-batch only through their span. With m orthonormal rows B of it,
+    every question is q = Bᵀ c, and A q = q + (Δ Bᵀ) c. So the slice Δ Bᵀ `(D, m)` takes the place of Δ `(D, D)`:
+    gradient descent on the slice is that on Δ, as its gradient is G Bᵀ for the gradient G of Δ, G = (G Bᵀ) B, and
+    ‖G Bᵀ‖ = ‖G‖. The basis B `(m, D)` is None where slicing would save nothing.
+    """
+    every = list(numbered(text for group in groups for text in group))
+    # Those that are adapted come first, role by role.
+    roles = sorted(numbered(role for role, _ in every), key=lambda role: role not in encoder.roles)
+    by_role = {role: [text for own, text in every if own == role] for role in roles}
+    vectors = torch.cat([encoder.frozen(own, role) for role, own in by_role.items()])
+    row = numbered((role, text) for role, own in by_role.items() for text in own)
+    count = sum(len(own) for role, own in by_role.items() if role in encoder.roles)
+    basis, coordinates = None, vectors.new_zeros(count, 0)
+    if isinstance(encoder.adapter, MatrixAdapter) and 0 < count < encoder.dimension():
+        orthonormal, found = torch.linalg.qr(vectors[:count].T)
+        basis, coordinates = orthonormal.T, found.T
+    texts = []
+    for group in groups:
+        order = sorted(range(len(group)), key=lambda i: row[group[i]] >= count)
+        rows = torch.tensor([row[group[i]] for i in order], dtype=torch.long, device=encoder.device)
+        adapted, kept = rows[rows < count], rows[rows >= count]
+        features = {ADAPTED: vectors[adapted], COORDINATES: coordinates[adapted], KEPT: vectors[kept]}
+        texts.append(PackedTexts((features,), torch.tensor(order, device=rows.device).argsort(), len(group)))
+    return texts, basis
 
 
 def _tokens(encoder: Encoder, groups: Sequence[Group]) -> dict[tuple[Role, str], NDArray[np.int32]]:

@@ -71,7 +71,7 @@ class Network:
     """
 
     def __init__(self, encoder: Encoder, plan: PackingPlan, checkpointing: Checkpointing = "off") -> None:
-        model = encoder.embedder.model
+        model = encoder.model
         shared = [model.tokenizer, getattr(model[0], "processor", model.tokenizer), model.model_card_data]
         # The copy shares what is in the memo: `run` replaces trained weights and only reads frozen ones.
         memo = {id(part): part for part in (*encoder.embedder.parameters(), *shared)}

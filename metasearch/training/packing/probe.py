@@ -29,6 +29,8 @@ _HIGHEST_PADDING = 1024
 
 def packing_plan(encoder: Encoder) -> PackingPlan:
     """Return how an encoder's texts can be laid out, decided by a probe: other vectors mean another layout."""
+    if encoder.adapter is not None:  # it reads vectors
+        return PackingPlan(packs=False, table=None)
     read = encoder.input
     training = encoder.embedder.training
     encoder.embedder.eval()

@@ -1,4 +1,4 @@
-"""Encoders that encode from their files have the bits of the whole model, and become it where it is asked for."""
+"""Encoders that encode from their files have the bits of the whole model."""
 
 import logging
 import shutil
@@ -26,9 +26,8 @@ from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.errors import EncoderError
 from metasearch.search.inference import survey
-from metasearch.search.inference.encoder import StoredEncoder
+from metasearch.search.inference.encoder import SCALE, StoredEncoder, StoredWeights
 from metasearch.search.inference.open import load_reader
-from metasearch.search.inference.weights import SCALE, StoredWeights
 
 ROLES = ("question", "candidate", "text")
 TEXTS = [
@@ -90,7 +89,6 @@ def assert_same(stored, whole):
         assert np.array_equal(stored.encode(TEXTS, role), whole.encode(TEXTS, role))
     assert np.array_equal(stored.encode(TEXTS, "text", "pooled"), whole.encode(TEXTS, "text", "pooled"))
     assert set(stored.reader.special_ids) == set(whole.reader.special_ids)
-    assert not stored.materialised
 
 
 KINDS = ["float32", "float16", "bfloat16", "int8", "compressed", "neutral", "prompts"]
@@ -112,11 +110,7 @@ def test_in_bfloat16_it_has_the_bits_of_the_whole_model_in_bfloat16(tmp_path, ki
     for output in ("sentence", "pooled"):
         stored, whole = (each.encode(TEXTS, "text", output) for each in both)
         assert np.array_equal(stored, whole)
-    assert not both[0].materialised
-    found = both[0].encode(TEXTS, "text")
-    assert 0.999 < (found * exact).sum(1).min() < 1 - 1e-7
-    both[0].materialise()
-    assert np.array_equal(both[0].encode(TEXTS, "text"), found)
+    assert 0.999 < (both[0].encode(TEXTS, "text") * exact).sum(1).min() < 1 - 1e-7
 
 
 @pytest.mark.slow
@@ -138,29 +132,16 @@ def test_a_row_of_int8_is_its_integers_times_its_step(tmp_path):
         assert torch.equal(StoredWeights(tmp_path / "w.safetensors").whole("w"), integers.float() * steps)
 
 
-def test_the_embedding_matrix_is_no_weight_in_memory_until_the_whole_model_is_asked_for(tmp_path):
+def test_the_embedding_matrix_is_no_weight_in_memory_and_the_model_is_not_there(tmp_path):
     encoder = load_reader(str(saved(tmp_path / "model")))
-    before = encoder.encode(TEXTS, "question")
     rows = made("float32").input.words.weight.numel()
     pooler = 16 * 16 + 16  # which no embedding uses
     assert (
         sum(weight.numel() for weight in encoder.network.parameters())
         == made("float32").parameter_count - rows - pooler
     )
-    encoder.save(tmp_path / "again")
-    assert encoder.materialised
-    assert encoder.parameter_count == made("float32").parameter_count
-    assert np.array_equal(encoder.encode(TEXTS, "question"), before)
-    assert open_checkpoint(str(tmp_path / "again")).fingerprint == encoder.fingerprint
-
-
-def test_a_trained_weight_counts(tmp_path):
-    encoder = load_reader(str(saved(tmp_path / "model")))
-    before = encoder.fingerprint, encoder.encode(TEXTS, "question")
-    with torch.no_grad():
-        next(encoder.embedder.parameters()).mul_(2)
-    assert encoder.fingerprint != before[0]
-    assert not np.array_equal(encoder.encode(TEXTS, "question"), before[1])
+    with pytest.raises(EncoderError, match="is open to encode alone; load_encoder opens its model"):
+        encoder.save(tmp_path / "again")
 
 
 def test_prompts_that_are_asked_for_are_those_of_the_whole_model_too(tmp_path):
@@ -168,7 +149,6 @@ def test_prompts_that_are_asked_for_are_those_of_the_whole_model_too(tmp_path):
     asked = {"query": "frage: "}
     encoder = load_reader(folder, prompts=asked)
     assert_same(encoder, load_encoder(folder, prompts=asked))
-    encoder.materialise()
     assert encoder.prompt("question") == "frage: "
     assert load_reader(folder).prompt("question") == made("float32").prompt("question") != "frage: "
 
@@ -203,11 +183,10 @@ def test_files_of_a_folder_without_a_model_are_not_read(tmp_path, monkeypatch):
 def test_one_whose_bits_would_differ_is_opened_in_whole(tmp_path, monkeypatch):
     folder = saved(tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
-    whole = partial(open_checkpoint, str(folder))
-    encoder = whole()
+    encoder = open_checkpoint(str(folder))
     weights["encoder.layer.0.output.dense.bias"] += 1e-6
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    assert survey.survey(encoder, folder, [], lambda facts: StoredEncoder("", folder, facts, whole)) is None
+    assert survey.survey(encoder, folder, [], partial(StoredEncoder, "", folder)) is None
 
 
 def test_files_that_change_are_another_encoder_or_an_error(tmp_path):
@@ -221,8 +200,6 @@ def test_files_that_change_are_another_encoder_or_an_error(tmp_path):
         EncoderError, match=r"model\.safetensors: the file was changed while it was in use; start again"
     ):
         encoder.encode(TEXTS, "question")
-    with pytest.raises(EncoderError, match="its files were changed while it was in use; start again"):
-        encoder.materialise()
     again = load_reader(str(folder))
     assert again.fingerprint == open_checkpoint(str(folder)).fingerprint != encoder.fingerprint
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +13,8 @@ from metasearch.config.measure import Pool
 from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Candidate, RetrievalData
-from metasearch.encoders.adapter import MappedEncoder
+from metasearch.encoders.maps import mapped
+from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.page_scores import sharpness_for, spread_of
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.evaluation.evaluate import Boosts, evaluate
@@ -125,7 +126,8 @@ class SearchedIndex:
         encoder = search.encoder
         if step.adapts:
             right = shuffled(train, benchmark.fold) if step.shuffled else train
-            encoder = MappedEncoder(encoder, search.adapter(step.learner, right))
+            adapter = partial(mapped, matrix=search.adapter(step.learner, right))
+            encoder = ProjectedEncoder(encoder, adapter, (QUERY,))
         if step.shuffled and not step.learns:
             test = shuffled(test, benchmark.fold)
         how: dict[str, Any] = {
