@@ -103,7 +103,7 @@ def build(ref: FoldConfig, arrangements: Mapping[Phase, list[Arrangement]] = Map
     built = Benchmark(task, dict(arrangements), records, parts, measures, ref.fold, ref=ref)
     if task.translate is None:
         return built
-    everything, translated, done, own = translate_train(records, parts, task, path, folder)
+    everything, translated, done, own = translate_train(records, parts, task, folder)
     log.info("translate: %s", done)
     return replace(built, data=everything, split=translated, translations=done, own_train=own)
 

@@ -1,23 +1,19 @@
-"""Translations from files: row-aligned files, one a language, or one file a pair of languages with two columns."""
+"""Translations in files: one file a pair of languages with two columns, or row-aligned files, one a language."""
 
 import logging
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
-from pydantic import field_validator
-
-from metasearch.config.base import FrozenConfig
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import strip_text, suffix_of, table_rows
-from metasearch.data.translators.base import Places
+from metasearch.data.formats.text_files import strip_text, table_rows
 from metasearch.errors import DataError
 from metasearch.io import digest, fingerprint_of, near
 
 log = logging.getLogger(__name__)
 
 
-class Files:
+class TranslationFiles:
     """Looks texts up in files that somebody translated before.
 
     `{language}` in the path makes it files that are aligned by rows: each cell of row i of the one language is the
@@ -25,23 +21,8 @@ class Files:
     its translation in the first two columns of each row. Texts are compared without white space at their ends.
     """
 
-    class Options(FrozenConfig):
-        """CSV or TSV files, relative to the data folder; `.gz` works too."""
-
-        path: str = "{source}-{target}.tsv"
-
-        @field_validator("path")
-        @classmethod
-        def _names_languages(cls, path: str) -> str:
-            if not ("{language}" in path or ("{source}" in path and "{target}" in path)):
-                raise ValueError("expected {language}, or {source} and {target}, in the path")
-            if suffix_of(Path(path)) not in (".csv", ".tsv"):
-                raise ValueError("expected a path that ends in .csv, .csv.gz, .tsv or .tsv.gz")
-            return path
-
-    def __init__(self, options: Options, places: Places) -> None:
-        self._path, self._folder = options.path, places.data
-        self._tables: dict[tuple[str, str], dict[str, str]] = {}
+    def __init__(self, path: str, folder: Path) -> None:
+        self._path, self._folder = path, folder
 
     def fingerprint(self, source: str, target: str) -> str:
         """Return a hash of the files' content."""
@@ -51,34 +32,26 @@ class Files:
             hint = near(Path(error.filename))
             raise DataError(f"{error.filename}: the translations cannot be read: {error.strerror}{hint}") from None
 
-    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations; `DataError` where a file is missing or damaged, or has not all of them."""
-        if (source, target) not in self._tables:
-            self._tables[source, target] = self._read(source, target)
-        table = self._tables[source, target]
+    def translate(self, source: str, target: str, texts: Sequence[str]) -> dict[str, str]:
+        """Return text → translation; `DataError` where a file is missing or damaged, or has not all of them."""
+        table, several = dict[str, str](), 0
+        files = self._files(source, target)
+        for text, translation in _aligned(*files) if len(files) == 2 else _columns(files[0]):
+            several += table.setdefault(text, translation) != translation
+        if several:
+            log.warning("%s: %d texts have several translations; using the first", files[-1], several)
+        texts = list(dict.fromkeys(texts))
         if missing := [text for text in texts if text.strip() not in table]:
-            names = " and ".join(str(path) for path in self._files(source, target))
             raise DataError(
-                f"{names}: no translation from {source} into {target} of {len(missing)} of {len(texts)} texts, the "
-                f"first '{missing[0][:80]}'"
+                f"{' and '.join(map(str, files))}: no translation from {source} into {target} of {len(missing)} of "
+                f"{len(texts)} texts, the first '{missing[0][:80]}'"
             )
-        return [table[text.strip()] for text in texts]
+        return {text: table[text.strip()] for text in texts}
 
     def _files(self, source: str, target: str) -> list[Path]:
         named = self._path.replace("{source}", source).replace("{target}", target)
         names = dict.fromkeys(named.replace("{language}", language) for language in (source, target))
         return [self._folder / name for name in names]
-
-    def _read(self, source: str, target: str) -> dict[str, str]:
-        files = self._files(source, target)
-        cells = _aligned(*files) if len(files) == 2 else _columns(files[0])
-        table: dict[str, str] = {}
-        several = 0
-        for text, translation in cells:
-            several += table.setdefault(text, translation) != translation
-        if several:
-            log.warning("%s: %d texts have several translations; using the first", files[-1], several)
-        return table
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
@@ -110,6 +83,3 @@ def _aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
             if bool(held := blank(translation)) and not blank(text):
                 raise DataError(f"{target}:{other}: expected the translation of '{text[:80]}', got {held}")
             yield text.strip(), translation.strip()
-
-
-TRANSLATOR = Files
