@@ -155,23 +155,6 @@ def test_any_number_of_processes_writes_the_same_bytes(files, tmp_path):
     assert one == three
 
 
-@pytest.mark.slow
-def test_the_lines_of_a_large_file_are_counted_while_it_is_read(tmp_path, files, monkeypatch):
-    read = []
-
-    def progress(what, done, total):
-        if what == "lines read":
-            read.append(done)
-
-    prepared([files], tmp_path / "one", progress=progress)  # two files of 56 lines, in blocks of 16
-    assert read == [16, 32, 48, 56, 72, 88, 104, 112]
-    monkeypatch.setattr(prepare, "_EVERY_SECONDS", 0.01)
-    prepared([files], tmp_path / "two", processes=2, progress=progress)
-    counts = read[8:]
-    assert counts == sorted(counts)
-    assert (counts[0] >= 0, counts[-1]) == (True, 112)
-
-
 def test_datasets_opens_what_was_prepared_and_what_it_saves_is_read(files, tmp_path, monkeypatch):
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
