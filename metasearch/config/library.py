@@ -239,7 +239,7 @@ def _nested(values: Mapping[str, Any]) -> yaml.Tree:
     return tree
 
 
-# The Python API, and files with names in place of tasks and modes.
+# The Python API.
 
 
 def load_recipe(
@@ -266,37 +266,6 @@ def load_distillation(name: str, assignments: Assignments = (), include: Sequenc
     return recipe
 
 
-def load_mode(name: str, include: Sequence[str] = ()) -> Mode:
-    """Return a transfer mode such as `mono-bi`, also from further folders."""
-    mode: Mode = _load("mode", name, include)
-    return mode
-
-
 def _load(kind: str, name: str, include: Sequence[str], encoder: str | None = None, **given: Any) -> Any:
     library = Library(include)
     return getattr(library, kind)(library.recipe_for(name, encoder) if encoder else name, **given)
-
-
-def resolve_names(config: Mapping[str, Any]) -> yaml.Tree:
-    """Return the settings of a run or study with whole tasks and modes in place of names.
-
-    Files of earlier versions have names, so they are resolved once, when such a file is read.
-    """
-    data, arms, scored = (config.get(key) or () for key in ("data", "trained", "evaluate"))
-    where = dict(data) if isinstance(data, Mapping) else {}
-    modes = [each.get("mode") for each in (config, *arms) if isinstance(each, Mapping)]
-    if not any(isinstance(each, str) for each in (where.get("task"), *modes, *scored)):
-        return dict(config)
-    library = Library(where.get("include") or ())
-
-    def with_mode(tree: Mapping[str, Any]) -> yaml.Tree:
-        return {**tree, "mode": library.mode(tree["mode"])} if isinstance(tree.get("mode"), str) else dict(tree)
-
-    found = with_mode(config)
-    if isinstance(where.get("task"), str):
-        found["data"] = where | library.declared(where["task"])
-    if arms:
-        found["trained"] = [with_mode(arm) if isinstance(arm, Mapping) else arm for arm in arms]
-    if scored:
-        found["evaluate"] = [library.scored(each, where) if isinstance(each, str) else each for each in scored]
-    return found
