@@ -70,24 +70,6 @@ def retire(batch):
     return arrow.record_batch([tags.get(name, batch.column(name)) for name in COLUMNS], list(COLUMNS))
 
 
-def test_many_pairs_in_a_close_language_are_told_with_the_way_to_keep_them(tmp_path, caplog, monkeypatch):
-    """Of 20 Indonesian lines every fourth is taken for Malay, which is 25 %."""
-
-    def detector(languages=()):
-        return lambda text: "en" if "one" in text else "id" if languages or int(text[-2:]) % 4 else "ms"
-
-    monkeypatch.setattr(prepare, "detector", detector)
-    (tmp_path / "files").mkdir()
-    lines = [f"one {i:02}\tsatu {i:02}" for i in range(20)]
-    (tmp_path / "files" / "en-id.tsv").write_text("\n".join(lines), encoding="utf-8")
-    done = prepared([tmp_path / "files"], tmp_path / "all", detect=("all",))
-    assert done["dropped"] == {"translation in another language": 5}
-    assert "and dropped id 25%; detect among the languages of the corpus alone: --detect en,id" in caplog.text
-    caplog.clear()
-    assert prepared([tmp_path / "files"], tmp_path / "few", detect=("en", "id"))["dropped"] == {}
-    assert not caplog.records
-
-
 LINE = st.one_of(
     st.sampled_from(
         [b"one\teins", b"two\tzwei", b"", b"\t", b"one", b"a\0\tb", b"\xff\tx", b" \tx", b"one \teins\t0.5"]

@@ -55,7 +55,6 @@ ENCODERS = [
     *_of_any_encoder("int8", "int8/model.safetensors"),
     *_of_any_encoder("static", "static/0_StaticEmbedding/model.safetensors"),
     _encoder("encoder", "no config.json", without("encoder/config.json"), "cannot be loaded: "),
-    _encoder("encoder", "no JSON in config.json", spoil("encoder/config.json", "{"), "cannot be loaded: "),
     _encoder("encoder", "a list in config.json", spoil("encoder/config.json", "[]"), "cannot be loaded: "),
     _encoder("encoder", "an unknown type", _set("encoder/config.json", model_type="brt"), "cannot be loaded: "),
     _encoder("encoder", "wider than its weights", _set("encoder/config.json", hidden_size=64), "cannot be loaded: "),
@@ -64,7 +63,6 @@ ENCODERS = [
         modality_config={"text": {"method": "froward", "method_output_name": "x"}}, module_output_name="x"),
         "cannot read a text of 3 tokens: .*'froward'"),
     _encoder("encoder", "no tokenizer", without("encoder/tokenizer.json"), "cannot be loaded: .*tokenizer"),
-    _encoder("encoder", "no JSON in tokenizer.json", spoil("encoder/tokenizer.json", "{"), "cannot be loaded: "),
 ]  # fmt: skip
 RUNS = [
     Row("no config.yaml", "resume TMP/run", 5, "it has neither config.yaml nor study.yaml",

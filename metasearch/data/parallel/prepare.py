@@ -14,7 +14,6 @@ import os
 import shutil
 import signal
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -48,8 +47,6 @@ LINES = 2**14
 """Lines of a block."""
 _BUCKET = 2**20
 """Hashes that are compared at a time, about."""
-_MANY = 0.05
-"""Share of the lines above which a line says that detection among all languages dropped them."""
 Progress = Callable[[str, int, int], None]
 """Called with what is counted, the count, and the total."""
 
@@ -110,30 +107,12 @@ def prepare_corpus(
         shutil.rmtree(work)
         for part, report in zip(parts, reports, strict=True):
             report.require_pairs(part.path)
-        if languages == ("all",):
-            _warn_of_detection(parts, reports)
         size = sum(path.stat().st_size for path in new.glob("*.arrow"))
         counts = _counts(parts, reports)
         hashes = {"data-00000-of-00001.arrow": sha256}
         content = {**counts, "bytes": size, "ignored": list(found.ignored), "exclude": names, "sha256": hashes}
         atomic_write(new / REPORT, f"{json.dumps(content, ensure_ascii=False, indent=1)}\n")
     return content
-
-
-def _warn_of_detection(parts: Sequence[Part], reports: Sequence[Report]) -> None:
-    """Warn about languages of which detection among all dropped many pairs: close ones are taken for each other."""
-    read, dropped = Counter[str](), Counter[str]()
-    for part, report in zip(parts, reports, strict=True):
-        read[part.language] += report.read
-        dropped[part.language] += sum(n for why, n in report.dropped.items() if why.endswith(_OTHER_LANGUAGE))
-    many = [f"{tag} {dropped[tag] / read[tag]:.0%}" for tag in sorted(read) if dropped[tag] > _MANY * read[tag]]
-    if many:
-        known = {primary_language(tag) for part in parts for tag in part.languages}
-        log.warning(
-            "--detect all takes close languages for each other, such as Indonesian for Malay, and dropped %s; detect "
-            "among the languages of the corpus alone: --detect %s",
-            ", ".join(many), ",".join(sorted(known)),
-        )  # fmt: skip
 
 
 def _counts(parts: Sequence[Part], reports: Sequence[Report]) -> dict[str, Any]:
@@ -219,10 +198,6 @@ def _check_languages(detect: Sequence[str], parts: Sequence[Part]) -> None:
 # Files are cleaned line by line, in one process or several.
 
 
-_OTHER_LANGUAGE = " in another language"
-"""End of the reason to drop a pair whose language is not that of its file."""
-
-
 @dataclass
 class Cleaner:
     """Decides which lines stay; each process has one.
@@ -295,7 +270,7 @@ class Cleaner:
         for text, language, side in zip(texts, codes, ("source", "translation"), strict=True):
             # Detection knows no region or script, as in zh-CN. A text may tell no language, as `OK` does.
             if self.detect and self._detect_language(text) not in (UNKNOWN, primary_language(language)):
-                return f"{side}{_OTHER_LANGUAGE}"
+                return f"{side} in another language"
         return ""
 
 
