@@ -266,6 +266,12 @@ def load_distillation(name: str, assignments: Assignments = (), include: Sequenc
     return recipe
 
 
+def load_mode(name: str, include: Sequence[str] = ()) -> Mode:
+    """Return a transfer mode such as `mono-bi`, also from further folders."""
+    mode: Mode = _load("mode", name, include)
+    return mode
+
+
 def _load(kind: str, name: str, include: Sequence[str], encoder: str | None = None, **given: Any) -> Any:
     library = Library(include)
     return getattr(library, kind)(library.recipe_for(name, encoder) if encoder else name, **given)

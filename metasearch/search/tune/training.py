@@ -7,7 +7,7 @@ fill one set and not one for each language pair, so that all of them count as on
 from dataclasses import replace
 from typing import cast
 
-from metasearch.config.library import Library, load_recipe
+from metasearch.config.library import load_mode, load_recipe
 from metasearch.config.recipe import Recipe
 from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark, in_one_language
@@ -46,7 +46,7 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     few = len({question.id for question in questions}) < episodes.k + episodes.q
     trained = in_one_language(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
     if not tuned:
-        found = (mode.arrangements(benchmark.task) for mode in map(Library().mode, _MODES) if mode.links in links)
+        found = (mode.arrangements(benchmark.task) for mode in map(load_mode, _MODES) if mode.links in links)
         trained = next((replace(benchmark, arrangements=each) for each in found if each), trained)
     # The dev split is a part of train, so that both phases are one.
     once = {"meta_train": min(budget.meta_train + budget.meta_valid, _MOST_EPISODES), "meta_valid": 0}
