@@ -110,12 +110,7 @@ class Library:
     def recipe(self, name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
         """Return a recipe by name, with values put over it, which its `sources` name."""
         self._refuse_bare_keys(name, overrides or {})
-        chosen, given = self._read("recipe", name, Recipe, overrides), (overrides or {}).get("loss")
-        if isinstance(given, Mapping) and None in given.values():
-            # What null takes out is gone by now, a slip as well.
-            there = self._read("recipe", name, Recipe).loss.model_dump()
-            for key in (key for key, value in given.items() if value is None and key not in {"name", *there}):
-                raise ConfigError(f"--set loss.{key}=null: recipe '{name}' has no such option.{nearest(key, there)}")
+        chosen = self._read("recipe", name, Recipe, overrides)
         own = dict.fromkeys(yaml.flatten(overrides or {}), SET)
         return chosen.model_copy(update={"sources": chosen.sources | own}) if own else chosen
 

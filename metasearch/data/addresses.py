@@ -19,7 +19,7 @@ _TRACKING = re.compile(
     re.I,
 )
 LONGEST = 2048
-"""Characters of an address."""
+"""Characters of a path or an address."""
 
 
 class Address(NamedTuple):

@@ -8,8 +8,7 @@
 | `en-de.parquet` and other tables of a parallel corpus, hub names | both columns | from the name |
 | a folder of `metasearch prepare` | both sides | from its columns |
 
-Names of parallel corpora are described in `metasearch.data.parallel.names`. Of a folder, their dev, validation and test
-splits are skipped, as in training.
+Of a folder, dev, validation and test splits are skipped, as in training (`metasearch.data.parallel.names`).
 """
 
 import logging

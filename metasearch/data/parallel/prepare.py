@@ -65,7 +65,7 @@ def prepare_corpus(
 
     Args:
         paths: files, folders and hub names of parallel text.
-        folder: folder of the corpus; new or empty.
+        folder: new or empty.
         settings: keys of `CorpusSettings` except `STAGE_SETTINGS`, which a stage of a distillation has.
         across: also drop a pair of an earlier file.
         detect: drop pairs with a side in another language, detected among these; `("all",)` among all.
