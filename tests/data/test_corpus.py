@@ -268,15 +268,6 @@ def test_codes_of_one_language_are_chosen_as_one(tmp_path):
         assert read(tmp_path, languages=(asked,), pivot="eng").counts == {"he": 3}
 
 
-@pytest.mark.slow
-def test_the_published_corpora_are_read_whole(real_data):
-    corpus = read(real_data / "parallel")
-    lines = {p.stem[3:]: p.read_text(encoding="utf-8").count("\n") for p in (real_data / "parallel").glob("*.tsv")}
-    assert sum(lines.values()) == corpus.report.read
-    assert corpus.counts == lines
-    assert corpus.report.dropped == {}
-
-
 def table(path, **columns):
     """Write a Parquet file of some columns."""
     parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
