@@ -218,14 +218,11 @@ def _with_clicks(row: Row) -> Row:
 
 
 class _Clicks:
-    """Adds the clicks of equal rows; a row with a relevance is a judgement, which is not added.
-
-    Attributes:
-        none: places of rows with 0 clicks.
-    """
+    """Adds the clicks of equal rows; a row with a relevance is a judgement, which is not added."""
 
     def __init__(self) -> None:
         self.none: list[str] = []
+        """Places of rows with 0 clicks."""
         self._labels: dict[tuple[str, ...], Label] = {}
 
     def is_new(self, label: Label) -> bool:

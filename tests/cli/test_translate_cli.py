@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.config.library import shipped
-from metasearch.data.translation_files import TranslationFiles
+from metasearch.data.translate import TranslationFiles
 from metasearch.runs.rows import read_rows
 
 TINY = ("--encoder", "tiny", "--device", "cpu")

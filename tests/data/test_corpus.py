@@ -167,8 +167,6 @@ def test_of_a_folder_only_train_is_read_and_one_line_counts_the_other_splits(tmp
         f"skipped, not named as parallel text: 1 files, {tmp_path / 'memory.tmx'}; .tmx files are not read: save their "
         "translations as TSV, such as en-de.tsv"
     )
-    assert len(corpus.report.ignored) == count + 1
-    assert corpus.report.describe().startswith(f"1 lines read, 1 kept; skipped: memory.tmx, test.de-en.{end}, ")
     assert pairs_of(read(tmp_path / f"test.de-en.{end}")) == [("test one", "test eins")]
 
 

@@ -13,8 +13,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
 from metasearch.data.formats.blank import normalise
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.translate import TranslatedRow, add_translations, drop_leaked, held_out
-from metasearch.data.translation_files import TranslationFiles
+from metasearch.data.translate import TranslatedRow, TranslationFiles, add_translations, drop_leaked, held_out
 from metasearch.errors import ConfigError, DataError
 
 LANGUAGES = ("de", "el")

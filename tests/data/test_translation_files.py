@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from metasearch.config.task import Translate
-from metasearch.data.translation_files import TranslationFiles
+from metasearch.data.translate import TranslationFiles
 from metasearch.errors import DataError
 
 

@@ -200,15 +200,7 @@ def _check_languages(detect: Sequence[str], parts: Sequence[Part]) -> None:
 
 @dataclass
 class Cleaner:
-    """Decides which lines stay; each process has one.
-
-    Attributes:
-        settings: how pairs are cleaned.
-        across: whether a pair of an earlier file is a duplicate, too.
-        detect: languages to detect among; `("all",)` for all, empty for no detection.
-        tests: test sets whose texts are dropped.
-        lines: lines that are cleaned at a time.
-    """
+    """Decides which lines stay, some `lines` at a time; each process has one."""
 
     settings: CorpusSettings
     across: bool
