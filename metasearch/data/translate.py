@@ -281,7 +281,7 @@ def _aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Translations:
-    """What was added to a train part: counts of rows that were added, leaked, or dropped of train, and a hash."""
+    """Rows that were added to train: how many, how many leaked or were replaced, and their hash."""
 
     block: Translate
     rows: int
