@@ -187,7 +187,7 @@ def test_names_are_looked_up_in_four_places():
     """So that all other code gets whole tasks, modes and recipes, which no later change of a file can alter."""
     looking = re.compile(r"(?<!class )\bLibrary\(")
     found = [name_of(path) for path in MODULES for _ in looking.findall(path.read_text(encoding="utf-8"))]
-    assert found == ["cli/_settings.py", "config/library.py", "config/library.py", "data/benchmark.py"]
+    assert found == ["cli/_settings.py", "config/library.py", "data/benchmark.py"]
 
 
 @pytest.mark.parametrize(("package", "door"), DOORS.items())

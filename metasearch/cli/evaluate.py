@@ -31,14 +31,12 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
     """Score an encoder on a task.
 
     The scores are the measures of the task's declaration, such as map@20; `metasearch ls metrics` lists the metrics.
-    --task also takes mteb:TASK.
 
     \b
     Examples:
       metasearch evaluate --task demo --pool multilingual --pool bilingual --pool monolingual
       metasearch evaluate --task lareqa --encoder minilm --data ~/data --fold 0
       metasearch evaluate --task tatoeba --encoder minilm --data ~/data
-      metasearch evaluate --task mteb:STS17 --encoder mini-e5
       metasearch evaluate --task shop --pool multilingual --pool reranked --rerank BAAI/bge-reranker-v2-m3
     """
     from metasearch.data.benchmark import load_benchmark

@@ -24,8 +24,8 @@ _DECLARED = ("task", "mode", "recipe", "distillation")
 def command(kind: str | None, include: Sequence[str]) -> None:
     """List all names, or the names of one KIND.
 
-    KIND is tasks, modes, recipes, distillations, learners, losses, metrics, readers, translators, encoders (the
-    built-in ones), sections (of reports), documents (formats of them) or stores.
+    KIND is tasks, modes, recipes, distillations, learners, losses, metrics, readers, encoders (the built-in ones),
+    sections (of reports), documents (formats of them) or stores.
 
     \b
     Example:

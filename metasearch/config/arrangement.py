@@ -37,9 +37,7 @@ class _Parsed:
 
 @dataclass(frozen=True, order=True)
 class Variant(_Parsed):
-    """The languages in one set of examples, such as `el_{ar,el,hi}`: of the question, and of the candidates in
-    order.
-    """
+    """The languages of a question and of its candidates, in order, such as `el_{ar,el,hi}`."""
 
     query: str
     candidates: tuple[str, ...]

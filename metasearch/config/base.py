@@ -39,10 +39,7 @@ class FrozenConfig(BaseModel):
 
 
 class Settings(FrozenConfig):
-    """Base class for run settings; command-line options follow from their fields.
-
-    The text below a field is its description, and the help of its option.
-    """
+    """Base class for run settings: the text below a field is the help of its command-line option."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

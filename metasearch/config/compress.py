@@ -9,22 +9,12 @@ from metasearch.config.extras import install_line
 from metasearch.errors import ConfigError, require_known
 
 Initial = Literal["svd", "random"]
-"""Initial weights of a bottleneck.
-
-- `svd`: the best approximation of the assistant's word table; positions, types and LayerNorm are the assistant's.
-- `random`: as in the paper, the whole embedding block is initialised with PyTorch's defaults.
-"""
-
-
+"""Initial weights of a bottleneck: the best approximation of the word table, or PyTorch's defaults, as in the paper."""
 Layers = int | tuple[int, ...]
 """Number of layers to keep, or their numbers; 1 is the first."""
 
 Rows = Literal["words", "tokens"]
-"""Rows of a static student.
-
-- `words`: outputs of the embedding block for each word, averaged over the first positions.
-- `tokens`: outputs of the whole encoder for each word alone, before normalisation (Model2Vec).
-"""
+"""Rows of a static student: means of outputs of the embedding block, or outputs of the encoder for each word alone."""
 
 
 class CompressSettings(Settings):

@@ -20,11 +20,6 @@ class RolesConfig(Settings):
     trust_remote_code: bool = False
     """Run Python code that comes with an encoder."""
 
-    def named(self, role: RoleName) -> str | None:
-        """Return the encoder that was given for a role."""
-        found: str | None = getattr(self, role)
-        return found
-
 
 class TextsConfig(Settings):
     """The texts of a distillation."""
@@ -42,12 +37,7 @@ class TextsConfig(Settings):
 
 
 class DistillConfig(Settings):
-    """Everything that a distillation depends on, except the content of files and checkpoints.
-
-    Attributes:
-        recipe: all stages and hyper-parameters, resolved; `recipe.run` names the stages to run.
-        evaluate: tasks, such as `load_benchmark("demo").ref`.
-    """
+    """Everything that a distillation depends on, except the content of files and checkpoints."""
 
     kind: Literal["distill"] = "distill"
     recipe: Distillation

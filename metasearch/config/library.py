@@ -110,12 +110,7 @@ class Library:
     def recipe(self, name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
         """Return a recipe by name, with values put over it, which its `sources` name."""
         self._refuse_bare_keys(name, overrides or {})
-        chosen, given = self._read("recipe", name, Recipe, overrides), (overrides or {}).get("loss")
-        if isinstance(given, Mapping) and None in given.values():
-            # What null takes out is gone by now, a slip as well.
-            there = self._read("recipe", name, Recipe).loss.model_dump()
-            for key in (key for key, value in given.items() if value is None and key not in {"name", *there}):
-                raise ConfigError(f"--set loss.{key}=null: recipe '{name}' has no such option.{nearest(key, there)}")
+        chosen = self._read("recipe", name, Recipe, overrides)
         own = dict.fromkeys(yaml.flatten(overrides or {}), SET)
         return chosen.model_copy(update={"sources": chosen.sources | own}) if own else chosen
 
@@ -239,7 +234,7 @@ def _nested(values: Mapping[str, Any]) -> yaml.Tree:
     return tree
 
 
-# The Python API, and files with names in place of tasks and modes.
+# The Python API.
 
 
 def load_recipe(
@@ -275,28 +270,3 @@ def load_mode(name: str, include: Sequence[str] = ()) -> Mode:
 def _load(kind: str, name: str, include: Sequence[str], encoder: str | None = None, **given: Any) -> Any:
     library = Library(include)
     return getattr(library, kind)(library.recipe_for(name, encoder) if encoder else name, **given)
-
-
-def resolve_names(config: Mapping[str, Any]) -> yaml.Tree:
-    """Return the settings of a run or study with whole tasks and modes in place of names.
-
-    Files of earlier versions have names, so they are resolved once, when such a file is read.
-    """
-    data, arms, scored = (config.get(key) or () for key in ("data", "trained", "evaluate"))
-    where = dict(data) if isinstance(data, Mapping) else {}
-    modes = [each.get("mode") for each in (config, *arms) if isinstance(each, Mapping)]
-    if not any(isinstance(each, str) for each in (where.get("task"), *modes, *scored)):
-        return dict(config)
-    library = Library(where.get("include") or ())
-
-    def with_mode(tree: Mapping[str, Any]) -> yaml.Tree:
-        return {**tree, "mode": library.mode(tree["mode"])} if isinstance(tree.get("mode"), str) else dict(tree)
-
-    found = with_mode(config)
-    if isinstance(where.get("task"), str):
-        found["data"] = where | library.declared(where["task"])
-    if arms:
-        found["trained"] = [with_mode(arm) if isinstance(arm, Mapping) else arm for arm in arms]
-    if scored:
-        found["evaluate"] = [library.scored(each, where) if isinstance(each, str) else each for each in scored]
-    return found

@@ -1,4 +1,4 @@
-"""Plug-ins by name: learners, losses, metrics, readers, translators, encoders, sections, formats of documents, stores.
+"""Plug-ins by name: learners, losses, metrics, readers, encoders, sections, formats of documents, stores.
 
 A plug-in is a module that defines the object of its kind, such as `LEARNER`: a file in the folder of the kind, whose
 name with dashes is the plug-in's name, or a module under an entry point such as `metasearch.algorithms`. A file may
@@ -8,7 +8,7 @@ imports nothing.
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -49,7 +49,6 @@ KINDS = {
         "evaluation/metrics", "METRIC", ("METRIC", "METRIC.kind", "METRIC.function", "METRIC.cutoff")
     ),
     "readers": PlugInKind("data/readers", "def read", ("files", "read")),
-    "translators": PlugInKind("data/translators", "TRANSLATOR", ("TRANSLATOR", "TRANSLATOR.Options")),
     "encoders": PlugInKind("encoders/builtin", "def build", ("build",)),
     "sections": PlugInKind("evaluation/report/sections", "def section", ("ORDER", "section")),
     "documents": PlugInKind("search/documents/readers", "def sections", ("SUFFIXES", "HOLDS", "sections")),
@@ -100,12 +99,12 @@ def constants(kind: str, constant: str) -> dict[str, Any]:
     return found
 
 
-def require(kind: str, name: str, also: Iterable[str] = ()) -> None:
-    """Raise `ConfigError` with the nearest plug-in for an unknown name; `also` are known too."""
+def require(kind: str, name: str) -> None:
+    """Raise `ConfigError` with the nearest plug-in for an unknown name."""
     file = _PACKAGE / KINDS[kind].folder / f"{name.replace('-', '_')}.py"
-    if name not in {*names(kind), *also} and re.fullmatch("[a-z][a-z0-9-]*", name) and file.is_file():
+    if name not in names(kind) and re.fullmatch("[a-z][a-z0-9-]*", name) and file.is_file():
         raise ConfigError(f"unknown {_singular(kind)} '{name}': {file} does not define `{KINDS[kind].defines}`")
-    require_known(_singular(kind), name, [*names(kind), *also])
+    require_known(_singular(kind), name, names(kind))
 
 
 def summary(kind: str, name: str) -> str:

@@ -209,7 +209,7 @@ Config = TypeVar("Config", bound=Settings)
 def flat(tree: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run, as its file holds them, without sections: `precision`, not `compute.precision`.
 
-    Task and mode are their names, whether the file has them whole or, from an earlier version, by name.
+    Task and mode are their names.
     """
     found: dict[str, Any] = {}
     for key, value in tree.items():

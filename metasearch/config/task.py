@@ -1,7 +1,7 @@
 """Tasks and transfer modes, declared in `tasks/*.yaml` and `tasks/modes/*.yaml`."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
 
@@ -14,29 +14,34 @@ from metasearch.errors import ConfigError
 # The block `translate` of a task: rows of its train part are translated, and the translations are trained on.
 
 ORACLE = "oracle"
-"""In place of a translator: the parallel rows that the data itself has."""
+"""In place of files: the parallel rows that the data itself has."""
 
 
 class Translate(FrozenConfig):
-    """Rows of train to translate, target languages, and translator.
+    """Rows of train to translate, target languages, and translations.
 
     Attributes:
-        by: a translator's name, or `oracle`, which takes the rows of the data with the same ids in other languages.
+        by: `files` with translations, or `oracle`, the rows of the data with the same ids in other languages.
         source: the language to translate from. If it is no language of the task, it is read for train alone.
         into: languages to translate into; arrangements may name them.
         own: rows of train in these languages: `drop` them, or `keep` them and translate only what has none. It must be
             set if there are any.
         overlap: a row whose text is also in dev or test is an error (`refuse`) or dropped and counted (`drop`). A row
             whose id is there is always an error.
-        options: the translator's own.
+        options: the `path` of the files below the folder of the data, with `{source}` and `{target}`, or `{language}`.
     """
 
-    by: str = "files"
+    by: Literal["files", "oracle"] = "files"
     source: DeclaredLanguage
     into: Annotated[tuple[DeclaredLanguage, ...], Field(min_length=1)]
     own: Literal["drop", "keep"] | None = None
     overlap: Literal["refuse", "drop"] = "refuse"
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: dict[Literal["path"], str] = Field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Path of the files with translations."""
+        return self.options.get("path", "{source}-{target}.tsv")
 
     @model_validator(mode="after")
     def _consistent(self) -> "Translate":
@@ -48,6 +53,10 @@ class Translate(FrozenConfig):
             raise Contradiction("an oracle uses the rows of train; omit the key", "own")
         if self.by == ORACLE and self.options:
             raise Contradiction("an oracle has none", "options")
+        if not ("{language}" in self.path or ("{source}" in self.path and "{target}" in self.path)):
+            raise Contradiction("expected {language}, or {source} and {target}, in the path", "options", "path")
+        if not self.path.removesuffix(".gz").endswith((".csv", ".tsv")):
+            raise Contradiction("expected a path that ends in .csv, .csv.gz, .tsv or .tsv.gz", "options", "path")
         return self
 
 

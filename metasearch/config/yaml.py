@@ -6,7 +6,7 @@ each with its line, key path, value and the nearest valid choice.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
@@ -107,15 +107,14 @@ def read(path: Path, model: type[Model], overrides: Mapping[str, Any] | None = N
     return check(overlay(tree, overrides) if overrides else tree, model, str(path), places)
 
 
-def read_stored(path: Path, model: type[Model], renew: Callable[[Tree], Tree] = dict) -> Model:
+def read_stored(path: Path, model: type[Model]) -> Model:
     """Read a YAML file that metasearch wrote, with errors as `read`; ignore unknown keys without a value.
 
     A version with more options wrote them for options that were not used, so the settings are the same without them.
-    `renew` changes the key `config` of an earlier version into what the model has.
     """
     tree, places = _read(path)
-    if isinstance(tree.get("config"), dict):
-        tree["config"] = renew(tree["config"])
+    if isinstance(tree.get("config"), dict) and isinstance(tree["config"].get("mode"), str):
+        raise ConfigError(f"{path}: it names its task and mode, as early versions wrote it; repeat the command")
     try:
         return model.model_validate(tree)
     except ValidationError as error:

@@ -19,17 +19,16 @@ _TRACKING = re.compile(
     re.I,
 )
 LONGEST = 2048
-"""Characters of an address."""
+"""Characters of a path or an address."""
 
 
 class Address(NamedTuple):
     """An address or a path in parts.
 
     Attributes:
-        host: in lower case; empty where the text is a path.
-        path: decoded, without slashes at its ends.
+        host: empty where the text is a path.
         query: parameters in alphabetic order, such as `page=2&sort=name`.
-        route: the path in the fragment, without slashes at its ends.
+        route: the path in the fragment.
         folder: whether the path ends in a slash.
     """
 

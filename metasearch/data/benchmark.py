@@ -18,8 +18,6 @@ from metasearch.config.task import PHASES, Folds, Mode, Phase, Source, Task
 from metasearch.config.yaml import find_place
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
-from metasearch.data.mteb_tasks import is_mteb_name
-from metasearch.data.mteb_tasks import read as read_mteb
 from metasearch.data.records import Data, RetrievalData, grouped, require_languages
 from metasearch.data.translate import Translations, translate_train, with_source
 from metasearch.errors import ConfigError, require_known
@@ -76,7 +74,7 @@ def load_benchmark(task: DataConfig | str, /, mode: Mode | str | None = None, **
     """Look a task up by name, and build it.
 
     Args:
-        task: settings of the data, or the name of a task such as `lareqa`, or of mteb such as `mteb:STS17`.
+        task: settings of the data, or the name of a task such as `lareqa`.
         mode: a transfer mode, or its name, such as `mono-bi-multi`; None when nothing is trained.
         **settings: further settings of the `DataConfig`, such as `fold=1` or `data="~/data"`.
 
@@ -86,8 +84,8 @@ def load_benchmark(task: DataConfig | str, /, mode: Mode | str | None = None, **
         DataError: the data is missing or damaged.
     """
     ref = DataConfig.of(task, **settings)
-    if is_mteb_name(ref.task):
-        return _load_mteb(ref, mode)
+    if ref.task.startswith("mteb:"):
+        raise ConfigError(f"task '{ref.task}': mteb scores its tasks itself, with metasearch.mteb.MetasearchModel")
     library = Library(ref.include)
     whole = library.fold(ref)
     return build(whole, library.arrangements(whole.task, library.mode(mode)) if mode else {})
@@ -103,7 +101,7 @@ def build(ref: FoldConfig, arrangements: Mapping[Phase, list[Arrangement]] = Map
     built = Benchmark(task, dict(arrangements), records, parts, measures, ref.fold, ref=ref)
     if task.translate is None:
         return built
-    everything, translated, done, own = translate_train(records, parts, task, path, folder)
+    everything, translated, done, own = translate_train(records, parts, task, folder)
     log.info("translate: %s", done)
     return replace(built, data=everything, split=translated, translations=done, own_train=own)
 
@@ -174,15 +172,6 @@ def _arrangements(written: str | Sequence[str], data: RetrievalData) -> list[Arr
     if len(lengths) > 1:
         raise ConfigError(f"arrangements: {' and '.join(map(str, lengths.values()))} differ in their number of links")
     return chains
-
-
-def _load_mteb(ref: DataConfig, mode: Mode | str | None) -> Benchmark:
-    """Return a task of mteb, which is all test."""
-    if mode or ref.fold or ref.fold_seed is not None or ref.data is not None:
-        raise ConfigError(f"task '{ref.task}' is for evaluation only, and mteb finds its data: no mode, fold or data")
-    task, data = read_mteb(ref.task)
-    measures = tuple(Measure.parse(each, task.kind) for each in task.measures)
-    return Benchmark(task, {}, data, split(data, task.folds, 0), measures, 0)
 
 
 def on_folds(benchmark: Benchmark, folds: Iterable[int]) -> list[Benchmark]:

@@ -36,8 +36,6 @@ COLUMNS = (
     "group",
 )
 """Names of values that are read, whatever their columns are called."""
-_COUNTED = ("query", "language", "query_language", "document_language", "clicks", "id", "group")
-"""Values in which rows of a click log are equal, beside the page."""
 _DECIMAL = re.compile(r"0,\d+|\d+,\d{1,2}")
 _THOUSANDS = re.compile(r"\d{1,3}([,\s]\d{3})+")
 _COUNTS = re.compile(r"(nb_|unique |total )?(clicks?|click.?counts?|counts?|visits|page ?views|sessions)", re.I)
@@ -106,9 +104,8 @@ def read_labels(rows: Any, columns: Mapping[str, str], named: bool, name: str) -
         column = _document_column(row, columns)
         row = _with_clicks(row) if named and column not in ("", "document") else row
         ignored |= {each: None for each in row.values if each not in COLUMNS or (each in _DOCUMENTS and each != column)}
-        if not (named and clicks.repeats(row, column)):
-            found = _labels_of(row, column, columns, empty)
-            labels += filter(clicks.is_new, found) if named else found
+        found = _labels_of(row, column, columns, empty)
+        labels += filter(clicks.is_new, found) if named else found
     if not labels and clicks.none:
         raise DataError(f"{clicks.none[0]}: no row has clicks above 0")
     if not labels:
@@ -221,28 +218,12 @@ def _with_clicks(row: Row) -> Row:
 
 
 class _Clicks:
-    """Adds the clicks of equal rows; a row with a relevance is a judgement, which is not added.
-
-    Attributes:
-        none: places of rows with 0 clicks.
-    """
+    """Adds the clicks of equal rows; a row with a relevance is a judgement, which is not added."""
 
     def __init__(self) -> None:
         self.none: list[str] = []
+        """Places of rows with 0 clicks."""
         self._labels: dict[tuple[str, ...], Label] = {}
-        self._rows: dict[tuple[str, ...], tuple[Label, float]] = {}
-        """Values of a row → its label and its clicks."""
-        self._row: tuple[str, ...] = ()
-
-    def repeats(self, row: Row, column: str) -> bool:
-        """Count a row that equals another one, which need not be checked again; return whether it does."""
-        values, self._row = row.values, ()
-        if "relevance" not in values and isinstance(document := values.get(column), str):
-            self._row = (_name_of(document), *(str(values.get(name)) for name in _COUNTED))
-        if not (known := self._rows.get(self._row)):
-            return False
-        known[0].relevance += known[1]
-        return True
 
     def is_new(self, label: Label) -> bool:
         """Count the clicks of a label, as the relevance of the first that equals it; return whether it is the first."""
@@ -254,7 +235,5 @@ class _Clicks:
         pair = label.id, label.query_language or label.language, label.query, label.document
         first = self._labels.setdefault(pair, label)
         first.relevance = label.clicks + (first.relevance if first.clicked else 0)
-        if self._row:
-            self._rows[self._row] = first, label.clicks
         new, first.clicked = not first.clicked, True
         return new

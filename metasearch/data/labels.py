@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config.languages import UNKNOWN
-from metasearch.data import mteb_tasks
 from metasearch.data.label_rows import Label, read_labels
 from metasearch.data.languages import detect_all
 from metasearch.data.locate import fetch, is_hub_name
@@ -48,11 +47,11 @@ def load_labels(
     query and a document, which answers it unless `relevance` is 0. The table above has the columns.
 
     Args:
-        rows: at least one; or a name such as `hub:org/name` or `mteb:XQuADRetrieval`.
+        rows: at least one; or a name such as `hub:org/name`.
         columns: name of a value → name of its column, such as `{"query": "question", "document": "answer"}`.
         languages: tags to choose from where a language is detected; by default those that are frequent in the rows.
         ignore_identical_ids: of a BEIR folder: a document with the id of a query is the query itself, as in ArguAna,
-            and is not ranked for it. Tasks of mteb say so themselves.
+            and is not ranked for it.
         named: documents may be names of pages: paths, addresses, or ids of rows. A candidate then has the name as its
             text, until `metasearch.search.documents.joining` finds the passages of the page.
 
@@ -65,11 +64,6 @@ def load_labels(
         >>> load_labels(rows).describe()
         '1 questions, 1 candidates in 1 languages'
     """
-    if mteb_tasks.is_mteb_name(rows):
-        _, data = mteb_tasks.read(rows)
-        if not isinstance(data, RetrievalData):
-            raise DataError(f"{rows}: expected a task of the type Retrieval, got {data.describe()}")
-        return replace(data, questions=joined(data.questions, data.candidates).questions)
     if is_hub_name(rows):
         rows = fetch(rows)
     if isinstance(rows, str | Path) and not columns and os.path.exists(Path(rows) / beir.CORPUS):

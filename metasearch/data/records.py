@@ -328,14 +328,12 @@ class SimilarityData:
 class TranslationData:
     """Pairs of a text in the pivot language (`source`) and its translation (`target`), in a fixed order.
 
-    The pairs of one language are one file: its texts are what a text of the other side is searched among. So a file
-    is the unit that is never cut, a *group* in the sense of `metasearch.data.records`; its name is its language.
+    The pairs of one language are one file, in which translations are searched: a *group*, named after its language.
 
     Attributes:
         pairs: file after file; the order within a file breaks ties in rankings.
-        named: name → languages over which a mean is reported, such as `14` → `ara`, `cmn`, ...; also languages
-            that have no pairs.
-        given: the split of each file where the data comes split; empty otherwise.
+        named: name → languages over which a mean is reported, also languages without pairs.
+        given: the split of each file where the data comes split.
     """
 
     pairs: tuple[Translation, ...]

@@ -3,18 +3,18 @@
 | name | texts | language |
 |---|---|---|
 | `de.txt`, `zh-CN.txt.gz` | lines | from the name |
-| `en-de.tsv` and other TSV files | the two columns of texts (`metasearch.data.parallel.columns`) | one for each |
+| `en-de.tsv` and other TSV files | the two columns of texts | one for each |
 | `WikiMatrix.de-en.de`, a side of a parallel corpus | lines | from the name |
 | `en-de.parquet` and other tables of a parallel corpus, hub names | both columns | from the name |
 | a folder of `metasearch prepare` | both sides | from its columns |
 
-Names of parallel corpora are described in `metasearch.data.parallel.names`. Of a folder, their dev, validation and test
-splits are skipped, as in training.
+Of a folder, dev, validation and test splits are skipped, as in training (`metasearch.data.parallel.names`).
 """
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +24,8 @@ from metasearch.config.distillation import CorpusSettings
 from metasearch.config.languages import parse_name, spelling_of
 from metasearch.config.roles import Role
 from metasearch.data.formats.blank import blank
-from metasearch.data.formats.text_files import require_readable, some, text_lines, unpacked
+from metasearch.data.formats.text_files import Report, require_readable, some, text_lines, unpacked
 from metasearch.data.locate import fetch, is_hub_name
-from metasearch.data.parallel.columns import Layout, find_layout
 from metasearch.data.parallel.files import clean, read_sides, walk
 from metasearch.data.parallel.names import TRAIN, Part, recognise, take_split
 from metasearch.data.parallel.saved import SavedTable, is_prepared
@@ -58,8 +57,7 @@ def read_texts(paths: Iterable[Path]) -> Iterator[str]:
     """
     for path in text_files(paths):
         if unpacked(path.name).endswith(".tsv"):
-            layout = find_layout(path)
-            yield from _texts(path, layout, layout.texts)
+            yield from chain.from_iterable(_pairs(Part((path,), "", "", "")))
         else:
             yield from _texts(path)
 
@@ -108,19 +106,29 @@ def _is_held_out(below: Path, path: Path) -> bool:
     return part is not None and part.split != TRAIN
 
 
-def _texts(path: Path, layout: Layout | None = None, columns: Sequence[int] = ()) -> Iterator[str]:
-    """Yield the texts that are not blank in some columns of a TSV file, or lines; `DataError` if there is none."""
+def _texts(path: Path) -> Iterator[str]:
+    """Yield the lines that are not blank; `DataError` if there is none."""
     empty = True
-    for number, line in text_lines(path):
-        cells = line.split("\t") if layout else [line]
-        if layout and len(cells) != layout.width:
-            raise DataError(f"{path}:{number}: expected {layout.width} tab-separated columns, got {len(cells)}")
-        for text in [cells[column] for column in columns] if layout else cells:
-            if not blank(text):
-                empty = False
-                yield text.strip()
+    for _, line in text_lines(path):
+        if not blank(line):
+            empty = False
+            yield line.strip()
     if empty:
         raise DataError(f"{path}: the file has no text")
+
+
+def _pairs(part: Part) -> Iterator[tuple[str, str]]:
+    """Yield both texts of each line or row that has two; `DataError` if there is none."""
+    report = Report()
+    for report.read, line in enumerate(read_sides(part), 1):
+        texts = clean(line, CorpusSettings())
+        if isinstance(texts, str):
+            report.drop(texts)
+        else:
+            yield texts
+    report.require_pairs(part.path)
+    if report.dropped:
+        log.info("%s: %s", part.path, report.describe())
 
 
 # Texts by language.
@@ -184,25 +192,13 @@ def _sides(path: Path) -> list[tuple[str, Iterator[str]]]:
     """Return the languages in a file's name, each with its texts; empty if it has none."""
     name = unpacked(path.name)
     part = recognise(path)
-    if part and part.columns:
-        return [(language, _cells(part, side)) for side, language in enumerate((part.pivot, part.language))]
     if part and len(part.paths) == 1:
-        layout = find_layout(path)
-        sides = zip(layout.texts, part.languages, strict=True)
-        return [(language, _texts(path, layout, (column,))) for column, language in sides]
+        return [(part.pivot, map(itemgetter(0), _pairs(part))), (part.language, map(itemgetter(1), _pairs(part)))]
     if part:
         return [(part.language if name == part.path.name else part.pivot, _texts(path))]
     stem, _, suffix = name.rpartition(".")
     tag = parse_name(stem) if suffix == "txt" else ""
     return [(tag, _texts(path))] if tag else []
-
-
-def _cells(part: Part, side: int) -> Iterator[str]:
-    """Yield the texts of one side of a table, from rows that have both."""
-    for row in read_sides(part):
-        texts = clean(row, CorpusSettings())
-        if not isinstance(texts, str):
-            yield texts[side]
 
 
 def _require(languages: Sequence[str], known: Iterable[str], what: str) -> None:

@@ -9,35 +9,39 @@ The authors of the MAML-Align paper trained on translations of all questions of 
 scored text that is trained on is an error.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
-from metasearch.config import registry, yaml
 from metasearch.config.task import ORACLE, Task, Translate
 from metasearch.data.folds import Split
 from metasearch.data.formats.blank import blank, normalise
+from metasearch.data.formats.text_files import strip_text, table_rows
 from metasearch.data.records import Candidate, Data, Labelled, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.translators.base import Places, Translator
 from metasearch.errors import ConfigError, DataError
-from metasearch.io import fingerprint_of
+from metasearch.io import digest, fingerprint_of, near
+
+log = logging.getLogger(__name__)
 
 Record = Question | Candidate | ScoredPair
-TranslateTexts = Callable[[Sequence[str], str], dict[str, str]]
-"""Translates texts of the source language into a language: text → translation."""
+TranslateTexts = Callable[[str, Sequence[str]], dict[str, str]]
+"""Language, texts of the source language → text → translation."""
 Key = tuple[str, ...]
 """What two rows have in common that are the same but for how their texts are written."""
 
 
-@dataclass(frozen=True)
-class TranslatedRow:
-    """A row that is added to train."""
+class TranslatedRow(NamedTuple):
+    """A row that is added to train, and the row that it translates."""
 
     row: Record
     origin: Record
 
 
-def rows_of(data: Data) -> Iterator[Record]:
+def _rows_of(data: Data) -> Iterator[Record]:
     """Yield the rows in data."""
     if isinstance(data, RetrievalData):
         yield from data.questions
@@ -46,7 +50,7 @@ def rows_of(data: Data) -> Iterator[Record]:
         yield from data.pairs
 
 
-def with_rows(data: Labelled, rows: Iterable[Record]) -> Labelled:
+def _with_rows(data: Labelled, rows: Iterable[Record]) -> Labelled:
     """Return data with these rows in place of its own."""
     new = list(rows)
     if isinstance(data, SimilarityData):
@@ -55,19 +59,17 @@ def with_rows(data: Labelled, rows: Iterable[Record]) -> Labelled:
     return replace(data, questions=questions, candidates=tuple(row for row in new if isinstance(row, Candidate)))
 
 
-def without(data: Labelled, languages: Collection[str]) -> Labelled:
+def _without(data: Labelled, languages: Collection[str]) -> Labelled:
     """Return data without rows in some languages; a pair is dropped if either text is in one."""
-    return with_rows(data, (row for row in rows_of(data) if not set(_languages(row)) & set(languages)))
+    left = set(languages)
+    return _with_rows(data, (row for row in _rows_of(data) if not left & _languages(row)))
 
 
-def _languages(row: Record) -> tuple[str, ...]:
-    return row.languages if isinstance(row, ScoredPair) else (row.language,)
+def _languages(row: Record) -> set[str]:
+    return set(row.languages) if isinstance(row, ScoredPair) else {row.language}
 
 
-# Translations.
-
-
-def retrieval_rows(
+def _retrieval_rows(
     train: RetrievalData, source: str, into: Sequence[str], keep: bool, translate: TranslateTexts
 ) -> Iterator[TranslatedRow]:
     """Yield the questions and candidates of a train part in other languages."""
@@ -77,7 +79,7 @@ def retrieval_rows(
         questions = [q for q in train.questions if q.language == source and q.id not in asked]
         # A candidate is translated with all of its questions, as it would be a wrong answer to the others.
         wanted = [c for c in train.candidates if c.language == source and not answered.issuperset(c.answers)]
-        table = translate([*(q.text for q in questions), *(text for c in wanted for text in _texts(c))], language)
+        table = translate(language, [*(q.text for q in questions), *(text for c in wanted for text in _texts(c))])
         for question in questions:
             yield TranslatedRow(replace(question, language=language, text=table[question.text]), question)
         for candidate in wanted:
@@ -104,13 +106,13 @@ def _texts(candidate: Candidate) -> list[str]:
     return list(filter(None, [head, tail, candidate.shown]))
 
 
-def similarity_rows(
+def _similarity_rows(
     train: SimilarityData, source: str, into: Sequence[str], keep: bool, translate: TranslateTexts
 ) -> Iterator[TranslatedRow]:
     """Yield a train part's source-language pairs in every other language pair."""
     origins = [pair for pair in train.pairs if pair.languages == (source, source)]
     texts = list(dict.fromkeys(text for pair in origins for text in pair.texts))
-    tables = {source: dict(zip(texts, texts, strict=True)), **{code: translate(texts, code) for code in into}}
+    tables = {source: dict(zip(texts, texts, strict=True)), **{code: translate(code, texts) for code in into}}
     known = {(pair.group, frozenset(pair.languages)) for pair in train.pairs} if keep else set()
     for languages in _pairs(source, into):
         first, second = languages
@@ -126,7 +128,7 @@ def _pairs(source: str, into: Sequence[str]) -> list[tuple[str, str]]:
     return [(one, other) for i, one in enumerate(codes) for other in codes[i:] if (one, other) != (source, source)]
 
 
-def oracle_retrieval(train: RetrievalData, source: str, into: Sequence[str]) -> Iterator[TranslatedRow]:
+def _oracle_retrieval(train: RetrievalData, source: str, into: Sequence[str]) -> Iterator[TranslatedRow]:
     """Yield a train part's own rows in other languages for source-language questions."""
     asked = {question.id: question for question in train.questions if question.language == source}
     for question in train.questions:
@@ -138,7 +140,7 @@ def oracle_retrieval(train: RetrievalData, source: str, into: Sequence[str]) -> 
             yield TranslatedRow(replace(candidate, answers=ids), train.answers[ids[0]][source][0])
 
 
-def oracle_similarity(train: SimilarityData, source: str, into: Sequence[str]) -> Iterator[TranslatedRow]:
+def _oracle_similarity(train: SimilarityData, source: str, into: Sequence[str]) -> Iterator[TranslatedRow]:
     """Yield a train part's own pairs in other languages for source-language rows."""
     origins = {pair.group: pair for pair in train.pairs if pair.languages == (source, source)}
     wanted = {frozenset(pair) for pair in _pairs(source, into)}
@@ -154,7 +156,7 @@ def held_out(parts: Mapping[str, Data]) -> dict[Key, str]:
     """Return what each row of some parts by name, `dev` and `test`, is called in a message, by its key and its id."""
     held = {}
     for name, data in parts.items():
-        for row in rows_of(data):
+        for row in _rows_of(data):
             held[_key(row)] = f"{_called(row)} of {name}"
             if isinstance(row, Question):
                 held[(row.id,)] = name
@@ -167,7 +169,7 @@ def drop_leaked(rows: Iterable[TranslatedRow], held: Mapping[Key, str], drop: bo
     left = 0
     for added in rows:
         refused = f"translate: {_called(added.row)} cannot be added to train:"
-        for uid in _asked(added.row):
+        for uid in (added.row.id,) if isinstance(added.row, Question) else added.row.answers:
             if (uid,) in held:
                 raise DataError(f"{refused} question '{uid}' is in {held[(uid,)]}, too; it must be in one article")
         which, where = "source", held.get(_key(added.origin))
@@ -180,13 +182,6 @@ def drop_leaked(rows: Iterable[TranslatedRow], held: Mapping[Key, str], drop: bo
         else:
             raise DataError(f"{refused} its {which} has the text of {where}; use overlap: drop to remove such rows")
     return kept, left
-
-
-def _asked(row: Record) -> tuple[str, ...]:
-    """Return the ids of the questions that a row is or answers."""
-    if isinstance(row, Question):
-        return (row.id,)
-    return row.answers
 
 
 def _called(row: Record) -> str:
@@ -206,32 +201,87 @@ def _key(row: Record) -> Key:
     return tuple(part for side in sorted(sides) for part in side)
 
 
-# Translators, and the train part of a fold.
+# Files with translations: two columns for a pair of languages, or row-aligned files, one a language.
 
 
-def translations(translator: Translator, texts: Sequence[str], source: str, target: str) -> dict[str, str]:
-    """Return text → translation for each distinct text."""
-    texts = list(dict.fromkeys(texts))
-    found = translator.translate(texts, source, target) if texts else []
-    if len(found) != len(texts):
-        raise DataError(f"translate: the translator gave {len(found)} translations of {len(texts)} texts")
-    for text, translation in zip(texts, found, strict=True):
-        if held := blank(translation):
-            raise DataError(f"translate: '{text[:80]}' from {source} into {target}: expected a translation, got {held}")
-    return {text: translation.strip() for text, translation in zip(texts, found, strict=True)}
+class TranslationFiles:
+    """Looks texts up in files that somebody translated before.
+
+    `{language}` in the path makes it files that are aligned by rows: each cell of row i of the one language is the
+    translation of the cell in the same place of the other. `{source}` and `{target}` make it a file with a text and
+    its translation in the first two columns of each row. Texts are compared without white space at their ends.
+    """
+
+    def __init__(self, path: str, folder: Path) -> None:
+        self._path, self._folder = path, folder
+
+    def fingerprint(self, source: str, target: str) -> str:
+        """Return a hash of the files' content."""
+        try:
+            return fingerprint_of([["files", *map(digest, self._files(source, target))]])
+        except OSError as error:
+            hint = near(Path(error.filename))
+            raise DataError(f"{error.filename}: the translations cannot be read: {error.strerror}{hint}") from None
+
+    def translate(self, source: str, target: str, texts: Sequence[str]) -> dict[str, str]:
+        """Return text → translation; `DataError` where a file is missing or damaged, or has not all of them."""
+        table, several = dict[str, str](), 0
+        files = self._files(source, target)
+        for text, translation in _aligned(*files) if len(files) == 2 else _columns(files[0]):
+            several += table.setdefault(text, translation) != translation
+        if several:
+            log.warning("%s: %d texts have several translations; using the first", files[-1], several)
+        texts = list(dict.fromkeys(texts))
+        if missing := [text for text in texts if text.strip() not in table]:
+            raise DataError(
+                f"{' and '.join(map(str, files))}: no translation from {source} into {target} of {len(missing)} of "
+                f"{len(texts)} texts, the first '{missing[0][:80]}'"
+            )
+        return {text: table[text.strip()] for text in texts}
+
+    def _files(self, source: str, target: str) -> list[Path]:
+        named = self._path.replace("{source}", source).replace("{target}", target)
+        names = dict.fromkeys(named.replace("{language}", language) for language in (source, target))
+        return [self._folder / name for name in names]
+
+
+def _read_rows(path: Path) -> list[tuple[int, list[str]]]:
+    rows = list(table_rows(path))
+    while rows and not rows[-1][1]:
+        rows.pop()
+    if not rows:
+        raise DataError(f"{path}: the file is empty")
+    return rows
+
+
+def _columns(path: Path) -> Iterator[tuple[str, str]]:
+    for line, row in filter(itemgetter(1), _read_rows(path)):
+        if len(row) < 2:
+            raise DataError(f"{path}:{line}: expected a text and its translation, got one column")
+        yield strip_text(row[0], f"{path}:{line}"), strip_text(row[1], f"{path}:{line}")
+
+
+def _aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    own, its = _read_rows(source), _read_rows(target)
+    if len(own) != len(its):
+        raise DataError(f"{source} and {target}: expected as many rows in both; there are {len(own)} and {len(its)}")
+    for (line, row), (other, translated) in zip(own, its, strict=True):
+        if len(row) != len(translated):
+            raise DataError(
+                f"{target}:{other}: expected {len(row)} columns, as in {source}:{line}; got {len(translated)}"
+            )
+        for text, translation in zip(row, translated, strict=True):
+            if bool(held := blank(translation)) and not blank(text):
+                raise DataError(f"{target}:{other}: expected the translation of '{text[:80]}', got {held}")
+            yield text.strip(), translation.strip()
+
+
+# The train part of a fold.
 
 
 @dataclass(frozen=True)
 class Translations:
-    """What was added to a train part.
-
-    Attributes:
-        block: as it was declared.
-        rows: how many rows were added.
-        left_out: dropped rows, whose text is in dev or test.
-        own: dropped rows of train in these languages.
-        fingerprint: of the rows that were added.
-    """
+    """Rows that were added to train: how many, how many leaked or were replaced, and their hash."""
 
     block: Translate
     rows: int
@@ -251,56 +301,34 @@ class Translations:
         return f"{named}{held}" + (f"; {self.own} of the data's own rows dropped" if self.own else "")
 
 
-def _translator_of(block: Translate, where: str, places: Places) -> Translator | None:
-    """Return a block's translator, None for an oracle."""
-    if block.by == ORACLE:
-        return None
-    if block.by == "command":
-        went = "command: the translator by a program went; write its translations to files and use by: files"
-        raise ConfigError(f"{where}: translate: by: {went}")
-    try:
-        registry.require("translators", block.by, also=(ORACLE,))
-        kind = registry.load("translators", block.by).TRANSLATOR
-    except ConfigError as error:
-        raise ConfigError(f"{where}: translate: by: {error}") from None
-    made: Translator = kind(yaml.check(block.options, kind.Options, f"{where}: translate: options"), places)
-    return made
-
-
-def _provenance(block: Translate, translator: Translator | None, source_rows: str) -> str:
-    """Return the dependencies of all train parts beside the data: block, translator, source."""
-    used = [translator.fingerprint(block.source, target) for target in block.into] if translator else []
-    return fingerprint_of([[block.model_dump_json(), source_rows, *used]])
-
-
-def translate_train(
-    records: Data, parts: Split, task: Task, path: Path, folder: Path
-) -> tuple[Data, Split, Translations, Data]:
+def translate_train(records: Data, parts: Split, task: Task, folder: Path) -> tuple[Data, Split, Translations, Data]:
     """Return all data, its parts with translations in train, the additions, and train without them.
 
-    `path` is the file of the task, `folder` the folder of its data.
+    `folder` has the data of the task, and its files with translations.
     """
-    assert task.translate is not None
-    translator = _translator_of(task.translate, str(path), Places(folder, path.parent))
-    how = _provenance(task.translate, translator, records.fingerprint)
-    made, done = add_translations(parts, task, translator)
+    block = task.translate
+    assert block is not None
+    files = None if block.by == ORACLE else TranslationFiles(block.path, folder)
+    used = [files.fingerprint(block.source, target) for target in block.into] if files else []
+    how = fingerprint_of([[block.model_dump_json(), records.fingerprint, *used]])
+    made, done = add_translations(parts, task, files)
     return replace(_scored(records, task), translated=how), made, done, _scored(parts.train, task)
 
 
-def add_translations(parts: Split, task: Task, translator: Translator | None) -> tuple[Split, Translations]:
+def add_translations(parts: Split, task: Task, files: TranslationFiles | None) -> tuple[Split, Translations]:
     """Return the parts with the translations of train's rows in train, dev and test without the source's rows."""
     block = task.translate
     assert block is not None
     assert isinstance(parts.train, Labelled)
     train = parts.train
-    kept = without(train, block.into)
-    own = len(list(rows_of(train))) - len(list(rows_of(kept)))
-    if own and block.own is None and translator is not None:
+    kept = _without(train, block.into)
+    own = len(list(_rows_of(train))) - len(list(_rows_of(kept)))
+    if own and block.own is None and files is not None:
         raise ConfigError(
             f"task '{task.name}': translate: train has {own} rows in {', '.join(block.into)} of its own; use own: drop"
             " to train on translations instead, or own: keep to translate only rows without one"
         )
-    found = _rows(train, block, translator)
+    found = _rows(train, block, files)
     if not found:
         what = "all have rows of their own" if block.own == "keep" else f"train has no rows in {block.source}"
         raise DataError(f"task '{task.name}': translate: there is nothing to translate: {what}")
@@ -308,12 +336,12 @@ def add_translations(parts: Split, task: Task, translator: Translator | None) ->
     added, left = drop_leaked(found, held, block.overlap == "drop")
     if block.own == "keep":
         kept = train
-    taken = len(found) if translator is None else 0  # an oracle's rows are train's own
+    taken = len(found) if files is None else 0  # an oracle's rows are train's own
     gone = 0 if block.own == "keep" else own - taken
     fingerprint = fingerprint_of(_cells(each.row) for each in added)
     done = Translations(block, len(added), left, gone, fingerprint)
     dev, test = (_scored(part, task) for part in (parts.dev, parts.test))
-    return Split(with_rows(kept, [*rows_of(kept), *(each.row for each in added)]), dev, test), done
+    return Split(_with_rows(kept, [*_rows_of(kept), *(each.row for each in added)]), dev, test), done
 
 
 def with_source(task: Task) -> Task:
@@ -333,21 +361,18 @@ def _scored(data: Data, task: Task) -> Labelled:
     assert isinstance(data, Labelled)
     if isinstance(data, SimilarityData):
         known = {frozenset(pair) for pair in task.language_pairs}
-        return with_rows(data, (pair for pair in data.pairs if frozenset(pair.languages) in known))
-    return data if task.translate.source in task.languages else without(data, [task.translate.source])
+        return _with_rows(data, (pair for pair in data.pairs if frozenset(pair.languages) in known))
+    return data if task.translate.source in task.languages else _without(data, [task.translate.source])
 
 
-def _rows(train: Labelled, block: Translate, translator: Translator | None) -> list[TranslatedRow]:
+def _rows(train: Labelled, block: Translate, files: TranslationFiles | None) -> list[TranslatedRow]:
     retrieval, source, into = isinstance(train, RetrievalData), block.source, block.into
-    if translator is None:
-        make = oracle_retrieval if retrieval else oracle_similarity
+    if files is None:
+        make = _oracle_retrieval if retrieval else _oracle_similarity
         return list(make(train, source, into))  # type: ignore[arg-type]  # each takes its own kind
-
-    def translate(texts: Sequence[str], language: str) -> dict[str, str]:
-        return translations(translator, texts, source, language)
-
-    made = retrieval_rows if retrieval else similarity_rows
-    return list(made(train, source, into, block.own == "keep", translate))  # type: ignore[arg-type]
+    made = _retrieval_rows if retrieval else _similarity_rows
+    keep = block.own == "keep"
+    return list(made(train, source, into, keep, partial(files.translate, source)))  # type: ignore[arg-type]
 
 
 def _cells(row: Record) -> list[str]:

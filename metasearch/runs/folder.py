@@ -24,7 +24,6 @@ from typing import Any, Generic
 
 from metasearch.config import yaml
 from metasearch.config.base import FrozenConfig, Settings
-from metasearch.config.library import resolve_names
 from metasearch.config.run import Config
 from metasearch.errors import ConfigError, DataError, RunFolderError, quoted, to_resume
 from metasearch.io import NEW, atomic_write, digest, held, move, read_bytes, sha256_of_bytes, share, taken, write_error
@@ -83,10 +82,10 @@ class RunFolder:
         """Return what the run began with; `kind` is the class of its configuration."""
         if not (self.path / CONFIG).is_file():
             raise RunFolderError(f"{self.path} is not a run folder: it has no {CONFIG}")
-        return yaml.read_stored(self.path / CONFIG, RunMetadata[kind], resolve_names)  # type: ignore[valid-type]
+        return yaml.read_stored(self.path / CONFIG, RunMetadata[kind])  # type: ignore[valid-type]
 
     def record(self, begun: RunMetadata[Config], weights: Mapping[str, str]) -> None:
-        """Record what the file lacks: unknown weights, and declarations that an earlier version named."""
+        """Record weights that the file lacks."""
         self._begin(begun.model_copy(update={"weights": {**weights, **begun.weights}}))
 
     def _begin(self, begun: RunMetadata[Any]) -> None:

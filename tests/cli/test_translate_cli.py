@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.config.library import shipped
-from metasearch.data.translators.files import Files
+from metasearch.data.translate import TranslationFiles
 from metasearch.runs.rows import read_rows
 
 TINY = ("--encoder", "tiny", "--device", "cpu")
@@ -92,9 +92,9 @@ def test_a_run_does_not_go_on_with_other_translations(shop, monkeypatch):
     metasearch(*TRAIN, "--task", "shop", "--include", folder / "tasks", "-o", folder / "run")
     (folder / "run/report.md").unlink()
     translate(folder, str.title)
-    # A translator that gives others each time.
+    # Files that change between two readings.
     with monkeypatch.context() as changed:
-        changed.setattr(Files, "fingerprint", lambda *_: "same")
+        changed.setattr(TranslationFiles, "fingerprint", lambda *_: "same")
         run = metasearch(*TRAIN, "--task", "shop", "--include", folder / "tasks", "-o", folder / "other")
         assert run.exit_code == 0, run.output
         (folder / "other/report.md").unlink()
@@ -108,17 +108,15 @@ def test_a_run_does_not_go_on_with_other_translations(shop, monkeypatch):
 @pytest.mark.parametrize(
     ("block", "code", "message"),
     [
-        ("by: fils, source: en, into: [de]", 2, "yaml: translate: by: unknown translator 'fils'. Did you mean"),
-        ("by: oracl, source: en, into: [de]", 2, "unknown translator 'oracl'. Did you mean 'oracle'?"),
+        ("by: command, source: en, into: [de]", 2, "translate.by: input should be 'files' or 'oracle' (got 'command')"),
         ("by: oracle, source: en, into: [de]", 2, "translate.into: de is not a language of the task; an oracle"),
         ("source: en, into: [de, en]", 2, "'en' is the source language"),
         ("source: en, into: [de, de]", 2, "duplicate language"),
         ("source: en, into: []", 2, "translate.into"),
         ("into: [de]", 2, "translate.source: missing key"),
         ("source: en, into: [de], option: {}", 2, "translate.option: unknown key. Did you mean 'options'?"),
-        ("source: en, into: [de], options: {pth: x}", 2, "translate: options: pth: unknown key. Did you mean 'path'?"),
+        ("source: en, into: [de], options: {pth: x}", 2, "translate.options.pth"),
         ("source: en, into: [de], options: {path: x.tsv}", 2, "expected {language}, or {source} and {target}"),
-        ("by: command, source: en, into: [de]", 2, "by: command: the translator by a program went; write its"),
         ("source: en, into: [de]", 3, "en-de.tsv: the translations cannot be read: No such file or directory"),
         ("source: xx, into: [de]", 3, "missing xx.jsonl"),
     ],

@@ -1,6 +1,5 @@
 """The default encoder: `e5` where its package is installed, which pip does where there is a wheel, else a small one."""
 
-import re
 import subprocess
 import sys
 import tomllib
@@ -10,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from metasearch.config.registry import names
-from metasearch.config.run import DEFAULT_ENCODER, E5_PACKAGE, SMALL_ENCODER, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER, E5_PACKAGE, SMALL_ENCODER
 
 ROOT = Path(__file__).parents[2]
 CODE = """
@@ -54,11 +53,3 @@ def test_its_package_is_a_dependency_where_there_is_a_wheel_and_nowhere_else():
         }
         assert (str(needed.specifier), found) == ("==0.3.0", PLATFORMS)
     assert project["optional-dependencies"]["e5"] == []  # for commands of an earlier version
-
-
-def test_only_the_settings_name_it():
-    """Whatever has a default encoder takes the constant."""
-    named = re.compile(r"""(DEFAULT|default)\w*\s*(:\s*\w+\s*)?=\s*["'](e5|mini-e5|mini)["']""")
-    files = (ROOT / "metasearch").rglob("*.py")
-    assert [path.name for path in files if named.search(path.read_text(encoding="utf-8"))] == ["run.py"]
-    assert TuneConfig().encoder.name == DEFAULT_ENCODER

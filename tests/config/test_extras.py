@@ -11,7 +11,6 @@ import pytest
 from metasearch.config.extras import DISTRIBUTION, import_extra, install_line
 from metasearch.config.run import E5_PACKAGE
 from metasearch.config.study import LauncherConfig
-from metasearch.data.benchmark import load_benchmark
 from metasearch.data.formats.rows import read_rows
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines.study.launchers import open_launcher
@@ -58,7 +57,6 @@ def test_a_missing_module_of_metasearch_is_no_missing_package():
     ("package", "extra", "use", "error"),
     [
         ("pyarrow", "corpora", lambda: list(read_rows("a.parquet")), DataError),
-        ("mteb", "mteb", lambda: load_benchmark("mteb:STS17"), ConfigError),
         ("ray", "ray", lambda: open_launcher(None, LauncherConfig("ray"), 1, False), ConfigError),
     ],
 )

@@ -33,12 +33,6 @@ def test_a_shipped_task_loads_names_a_reader_and_measures_that_exist_and_can_be_
     assert Task.model_validate(task.model_dump(mode="json", exclude_none=True)) == task
 
 
-def test_every_shipped_mode_loads_and_is_of_use_to_a_task():
-    tasks = [LIBRARY.task(name) for name in LIBRARY.names("task")]
-    assert [mode for mode in LIBRARY.modes() if not any(map(mode.arrangements, tasks))] == []
-    assert [mode.mode for mode in LIBRARY.modes()] == LIBRARY.names("mode")
-
-
 @pytest.mark.parametrize("task", RETRIEVAL)
 @pytest.mark.parametrize(
     ("mode", "expected"),

@@ -10,13 +10,6 @@ from metasearch.errors import ConfigError, nearest
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)
-def test_base_and_private_modules_are_no_plug_ins(kind):
-    names = registry.names(kind)
-    assert names == sorted(names)
-    assert not [name for name in names if name == "base" or name.startswith(("_", "-")) or "_" in name]
-
-
-@pytest.mark.parametrize("kind", registry.KINDS)
 def test_every_plug_in_says_what_it_is_in_one_line(kind):
     for name in registry.names(kind):
         assert len(registry.summary(kind, name)) > 10

@@ -1,14 +1,10 @@
 """Recipes of several stages: which stages run, which encoders they need, and what contradicts."""
 
-import re
-
 import pytest
 
 from helpers.configs import nested
-from helpers.declarations import problems
-from helpers.stages import LIBRARY, SMALL, STAGES
+from helpers.stages import LIBRARY, STAGES
 from metasearch.config.distill_run import DistillConfig
-from metasearch.config.distillation import Distillation
 from metasearch.encoders.load import load_encoder
 from metasearch.pipelines.distill.models import RoleEncoders
 
@@ -73,39 +69,3 @@ def test_what_a_stage_made_of_drawn_weights_is_still_of_that_seed_when_a_run_goe
     given = RoleEncoders(nested(DistillConfig, recipe=compress, teacher="tiny", assistant=str(tmp_path)))
     given.take("assistant", tmp_path)
     assert not given.at("assistant").seeded
-
-
-# What contradicts.
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("against: teacher", "against: assistant", "stages.first.against: the assistant cannot be its own frozen"),
-        ("against: teacher", "corpus: {dev: 0}", "stages.first.corpus.dev: the dev score needs held-out pairs"),
-        (
-            "against: teacher",
-            "monitor: spearman",
-            "stages.first.monitor: parallel data has no 'spearman'; known: accuracy, cosine, loss",
-        ),
-        (
-            "against: teacher",
-            "data: scored",
-            "stages.first.monitor: scored data has no 'accuracy'; known: spearman, loss",
-        ),
-        (
-            "against: teacher",
-            "{data: entailment, monitor: spearman}",
-            "stages.first.monitor: entailment data has no 'spearman'; known: loss",
-        ),
-        ("against: teacher", "monitor: cosine", "stages.first.monitor: cosine needs a frozen role"),
-        ("against: teacher", "corpus: {pivot: english}", "stages.first.corpus.pivot:"),
-        ("bottleneck: 4", "bottleneck: 0", "student.bottleneck: input should be greater than or equal to 1"),
-        ("bottleneck: 4", "initial: zeros", "student.initial: input should be 'svd' or 'random'"),
-    ],
-)
-def test_a_contradiction_is_refused_with_its_line(write, old, new, problem):
-    text = SMALL.replace(old, new.strip("{}").replace(", ", "\n    ") if new.startswith("{") else new, 1)
-    path = write(text)
-    messages = problems(path, Distillation)
-    assert any(re.match(rf"{re.escape(str(path))}:\d+: {re.escape(problem)}", line) for line in messages), messages

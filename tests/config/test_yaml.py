@@ -43,11 +43,6 @@ def test_a_text_stays_as_it_is_written(write, text):
     assert read.description == text.strip("'")
 
 
-def test_a_missing_key_below_another_is_named_with_the_line_of_that_one(write):
-    path = write(RECIPE.replace("  lr: 1e-3", "  eps: 1"))
-    assert problems(path) == [f"{path}:5: outer.lr: missing key"]
-
-
 @pytest.mark.parametrize("key", ["encoder", "reader"])
 @pytest.mark.parametrize(
     ("written", "said"),
@@ -67,14 +62,6 @@ def test_an_empty_name_is_refused_with_its_line_and_is_no_folder(write, key, wri
 def test_an_encoder_has_a_name(settings):
     with pytest.raises(ValueError, match="expected a name"):
         settings(**{"student" if isinstance(settings, partial) else "name": " "})
-
-
-def test_all_problems_of_a_file_are_reported_at_once(write):
-    path = write(RECIPE.replace("learner:", "leaner:").replace("k: 2", "k: two").replace("1e-3", "fast"))
-    messages = problems(path)
-    assert len(messages) == 4
-    for place in (f"{path}:3: leaner", f"{path}:4: episodes.k", f"{path}:6: outer.lr", "learner: missing key"):
-        assert any(place in problem for problem in messages)
 
 
 def test_the_languages_of_pairs_are_those_of_the_task(write):
@@ -114,8 +101,3 @@ def test_a_list_that_does_not_end_is_refused_with_the_right_way_to_write_one(wri
     with pytest.raises(ConfigError) as caught:
         spec_yaml.parse_value(written, "--set k")
     assert str(caught.value) == f"--set k: expected a list such as [de, fr], got '{written}'"
-
-
-def test_a_duplicate_key_below_another_is_refused_with_its_path(write):
-    path = write(RECIPE + "  eps: 1\n  lr: 2\n")
-    assert problems(path) == [f"{path}:8: outer.lr: duplicate key"]

@@ -11,12 +11,6 @@ from metasearch.errors import ConfigError
 CHILD = "include: small\nrecipe: child\nouter: {eps: 1e-6}\n"
 
 
-def test_an_included_file_gives_every_key_that_is_not_put_over_it(write):
-    write(RECIPE)
-    child = yaml.read(write(CHILD, "child"), Recipe)
-    assert (child.recipe, child.learner, child.outer) == ("child", "maml", Outer(lr=1e-3, eps=1e-6))
-
-
 def test_an_included_file_may_include_another(write):
     write(RECIPE)
     write(CHILD, "child")
@@ -66,21 +60,6 @@ def test_a_stored_file_must_not_have_an_unknown_option_that_was_used(write, used
     name = used.split("\n")[-1].split(":")[0]
     with pytest.raises(ConfigError, match=rf": {name}: unknown key"):
         yaml.read_stored(write(f"{RECIPE}{used}\n"), Recipe)
-
-
-def bomb(levels):
-    """Return lists of ten aliases of the list before, so that the last one stands for 10 ** levels texts."""
-    lines = ["a0: &a0 text"]
-    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, levels + 1)]
-    return "\n".join(lines) + "\n"
-
-
-@pytest.mark.parametrize("levels", [4, 12])
-def test_aliases_that_stand_for_more_than_a_file_can_hold_are_refused_at_once(write, levels):
-    path = write(bomb(levels))
-    (message,) = problems(path)
-    assert message.startswith(f"{path}:1: a4.")
-    assert message.endswith(": aliases (*name) expand to over 10,000 values")
 
 
 @pytest.mark.parametrize("text", ["no", "null", "1e-3", "012", "", "ελ ไทย हि", "a: b # c", "two\nlines"])

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark, make_benchmark
-from metasearch.data.judged import JudgedText, Judgement, judged_data
 from metasearch.data.labels import load_labels
+from metasearch.data.readers.beir import JudgedText, Judgement, judged_data
 from metasearch.errors import ConfigError, DataError, HubError
 from metasearch.evaluation.evaluate import evaluate
 

@@ -125,14 +125,6 @@ def test_the_last_groups_of_dev_are_held_out_for_its_score(share, count):
     assert (episodes.groups, score.groups) == (dev.groups[: 10 - count], dev.groups[10 - count :])
 
 
-@given(st.floats(0.001, 0.999), st.integers(2, 40))
-def test_a_share_held_out_of_dev_leaves_something_on_both_sides_and_nothing_on_both(share, count):
-    episodes, score = hold_out(articles(count), share)
-    assert episodes.groups
-    assert score.groups
-    assert not set(episodes.groups) & set(score.groups)
-
-
 @given(protocols)
 def test_records_follow_their_group_in_every_language(protocol):
     k, count, fold = protocol

@@ -70,24 +70,6 @@ def retire(batch):
     return arrow.record_batch([tags.get(name, batch.column(name)) for name in COLUMNS], list(COLUMNS))
 
 
-def test_many_pairs_in_a_close_language_are_told_with_the_way_to_keep_them(tmp_path, caplog, monkeypatch):
-    """Of 20 Indonesian lines every fourth is taken for Malay, which is 25 %."""
-
-    def detector(languages=()):
-        return lambda text: "en" if "one" in text else "id" if languages or int(text[-2:]) % 4 else "ms"
-
-    monkeypatch.setattr(prepare, "detector", detector)
-    (tmp_path / "files").mkdir()
-    lines = [f"one {i:02}\tsatu {i:02}" for i in range(20)]
-    (tmp_path / "files" / "en-id.tsv").write_text("\n".join(lines), encoding="utf-8")
-    done = prepared([tmp_path / "files"], tmp_path / "all", detect=("all",))
-    assert done["dropped"] == {"translation in another language": 5}
-    assert "and dropped id 25%; detect among the languages of the corpus alone: --detect en,id" in caplog.text
-    caplog.clear()
-    assert prepared([tmp_path / "files"], tmp_path / "few", detect=("en", "id"))["dropped"] == {}
-    assert not caplog.records
-
-
 LINE = st.one_of(
     st.sampled_from(
         [b"one\teins", b"two\tzwei", b"", b"\t", b"one", b"a\0\tb", b"\xff\tx", b" \tx", b"one \teins\t0.5"]
@@ -153,23 +135,6 @@ def test_any_number_of_processes_writes_the_same_bytes(files, tmp_path):
         prepared([files], tmp_path / f"{processes}", processes=processes)
     one, three = ({p.name: p.read_bytes() for p in (tmp_path / f"{n}").iterdir()} for n in (1, 3))
     assert one == three
-
-
-@pytest.mark.slow
-def test_the_lines_of_a_large_file_are_counted_while_it_is_read(tmp_path, files, monkeypatch):
-    read = []
-
-    def progress(what, done, total):
-        if what == "lines read":
-            read.append(done)
-
-    prepared([files], tmp_path / "one", progress=progress)  # two files of 56 lines, in blocks of 16
-    assert read == [16, 32, 48, 56, 72, 88, 104, 112]
-    monkeypatch.setattr(prepare, "_EVERY_SECONDS", 0.01)
-    prepared([files], tmp_path / "two", processes=2, progress=progress)
-    counts = read[8:]
-    assert counts == sorted(counts)
-    assert (counts[0] >= 0, counts[-1]) == (True, 112)
 
 
 def test_datasets_opens_what_was_prepared_and_what_it_saves_is_read(files, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from helpers.formats import FOLDER, FORMATS, copy, files, read, task, task_of
 from metasearch.config import registry
-from metasearch.config.library import Library, shipped
+from metasearch.config.library import shipped
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import Candidate, Question, ScoredPair
 from metasearch.errors import ConfigError, DataError
@@ -32,11 +32,6 @@ def test_every_question_has_one_answer_in_every_language_all_in_one_article(form
         answers = data.answers[question.id]
         assert {language: len(answering) for language, answering in answers.items()} == dict.fromkeys(data.languages, 1)
         assert {each.group for answering in answers.values() for each in answering} == {question.group}
-
-
-def test_xquad_r_makes_every_sentence_of_every_paragraph_a_candidate():
-    ids = [candidate.id for candidate in candidates(read("xquad-r"), "el")]
-    assert ids == ["el_1_0", "el_1_1", "el_1_2", "el_2_0", "el_2_1", "el_3_0", "el_3_1"]
 
 
 def test_xquad_r_removes_line_breaks_from_texts_and_shows_them_as_spaces():
@@ -167,17 +162,6 @@ def test_a_headerless_tsv_has_two_sentences_and_a_score_a_line():
         (("en", "de"), "row-1"),
         (("en", "de"), "row-2"),
     }
-
-
-def test_the_extended_sts_2017_has_three_monolingual_and_seven_cross_lingual_tracks(tmp_path):
-    found = Library().task("sts17-extended")
-    names = registry.load("readers", found.reader).files(found)
-    for name in names:
-        (tmp_path / name).write_text("One.\tTwo.\t2.5\n", encoding="utf-8")
-    loaded = load_benchmark("sts17-extended", data=str(tmp_path))
-    assert len(loaded.split.test.pairs) == len(names) == 3 + 7
-    assert sum(a == b for a, b in found.language_pairs) == 3
-    assert loaded.split.train.pairs == loaded.split.dev.pairs == ()
 
 
 @pytest.mark.parametrize("form", FORMATS)

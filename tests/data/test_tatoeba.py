@@ -63,13 +63,6 @@ def test_a_language_without_files_is_passed_over_and_named_where_the_task_is_par
     assert locate(partial, tmp_path / "small.yaml", tatoeba.files(partial), str(tmp_path)) == tmp_path
 
 
-def test_different_numbers_of_lines_are_named_with_both_files(tmp_path):
-    assert said(fill(tmp_path, {**TWO, "deu": (["Hallo."], ["Hello.", "It rains."])})) == (
-        f"{tmp_path}/tatoeba.deu-eng.deu: expected 2 lines, as many as in tatoeba.deu-eng.eng; got 1."
-        " Line by line they must be translations of each other"
-    )
-
-
 def test_the_declared_task_has_the_112_languages_of_laser_and_the_groups_of_the_papers():
     """83 files belong to languages of LASER; which one the papers leave out to count 82 is not known."""
     sizes = {name: len(codes) for name, codes in DECLARED.groups.items()}

@@ -13,9 +13,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
 from metasearch.data.formats.blank import normalise
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.translate import TranslatedRow, add_translations, drop_leaked, held_out
-from metasearch.data.translators.base import Places
-from metasearch.data.translators.files import Files
+from metasearch.data.translate import TranslatedRow, TranslationFiles, add_translations, drop_leaked, held_out
 from metasearch.errors import ConfigError, DataError
 
 LANGUAGES = ("de", "el")
@@ -34,7 +32,7 @@ def translator(tmp_path_factory):
         texts = [text for plain in POOL for text in (plain, f'"{plain}"', f"“{plain}”")]
         lines = "".join(f"{text}\t{written(text, language)}\n" for text in texts)
         (folder / f"en-{language}.tsv").write_text(lines, encoding="utf-8")
-    return Files(Files.Options(), Places(folder, folder))
+    return TranslationFiles("{source}-{target}.tsv", folder)
 
 
 def task_of(kind="retrieval", **block):
@@ -153,7 +151,7 @@ def test_a_translation_with_a_text_of_test_is_refused():
     held = held_out({"dev": parts.dev, "test": parts.test})
     added = TranslatedRow(replace(data.questions[0], language="de", text="wo"), data.questions[0])
     assert drop_leaked([added], held, drop=False) == ([added], 0)
-    leaked = replace(added, row=replace(added.row, language="en", text=POOL[2]))
+    leaked = added._replace(row=replace(added.row, language="en", text=POOL[2]))
     with pytest.raises(DataError, match="its translation has the text of question 'q-test' in en, 'where 2', of test"):
         drop_leaked([leaked], held, drop=False)
 

@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 
 from metasearch.config.base import Settings
-from metasearch.config.library import load_recipe, resolve_names
+from metasearch.config.library import Library, load_recipe
 from metasearch.config.run import RunConfig
 
 
@@ -15,7 +15,7 @@ def nested(model, **flat):
         'cpu'
     """
     left = dict(flat)
-    config = model.model_validate(resolve_names(_tree(model, left)))
+    config = model.model_validate(_declared(_tree(model, left)))
     assert left == {}, f"{model.__name__} has no {', '.join(left)}"
     return config
 
@@ -29,6 +29,19 @@ def _tree(model, left):
             tree[name] = _tree(kind, left)
         elif key in left:
             tree[name] = left.pop(key)
+    return tree
+
+
+def _declared(tree):
+    """Return settings with whole tasks and modes in place of names."""
+    data = tree.get("data") or {}
+    library = Library(data.get("include") or ())
+    if isinstance(tree.get("mode"), str):
+        tree["mode"] = library.mode(tree["mode"])
+    if isinstance(data.get("task"), str):
+        tree["data"] = data | library.declared(data["task"])
+    if "evaluate" in tree:
+        tree["evaluate"] = [library.scored(task, data) for task in tree["evaluate"]]
     return tree
 
 

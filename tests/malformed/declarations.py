@@ -79,8 +79,6 @@ def _anywhere(kind: str) -> list[Row]:
     bomb = "a: &a [1, 2]\n" + "".join(f"{y}: &{y} [{', '.join([f'*{x}'] * 9)}]\n" for x, y in pairwise("abcdef"))
     return [
         _row(kind, "empty", "", ":1: expected keys and values"),
-        _row(kind, "a list in place of a mapping", "- a\n", ".*: expected a mapping|: expected"),
-        _row(kind, "a text in place of a mapping", "small\n", ".*: expected"),
         _row(kind, "no YAML", "a: [1\n", r":\d+: "),
         _row(kind, "a tab before a key", f"{text}x:\n\ty: 1\n", r":\d+: "),
         _row(kind, "two documents", f"{text}---\n{text}", r":\d+: "),
@@ -124,7 +122,6 @@ TASKS = [
     ),
     ("a language twice", "[de, el]", "[de, de, el]", ":6: languages: 'de' is duplicated"),
     ("no language", "[de, el]", "[]", ":6: languages: "),
-    ("a measure twice", "measures: [map]", "measures: [map, map]", ":8: measures: 'map' is duplicated"),
     ("no language pairs", "kind: retrieval", "kind: similarity", ": pairs: a similarity task needs language pairs"),
     ("an unknown kind", "retrieval", "retreival", ":3: kind: .*retrieval"),
     ("an arrangement of another pattern", "de_de -> de_el", "de_de -> el_el", ":11: arrangements.*listed under"),
@@ -146,33 +143,46 @@ MODES = [
     ),
     ("a pattern that is none", "[mono -> bi]", "[mono -> duo]", ":3: meta_train.*duo"),
     ("no pattern", "[mono -> bi]", "[]", ":3: meta_train: "),
-    ("a number in place of patterns", "[mono -> bi]", "3", ":3: meta_train: "),
 ]
 RECIPES = [
     ("a rate that is a word", "1e-3", "fast", r":5: outer\.lr: .*valid number.*'fast'"),
     ("a rate below 0", "1e-3", "-1", r":5: outer\.lr: "),
     ("a rate that is not finite", "1e-3", ".inf", r":5: outer\.lr: "),
-    ("a rate that is not a number", "1e-3", "nan", r":5: outer\.lr: "),
     ("no examples", "k: 2", "k: 0", r":4: episodes\.k: "),
-    ("half an example", "k: 2", "k: 2.5", r":4: episodes\.k: "),
     (
         "a key of a section that is unknown",
         "epochs: 1",
         "epoch: 1",
         r":6: budget\.epoch: unknown key. Did you mean 'epochs'",
     ),
-    ("a text in place of a section", "{lr: 1e-3}", "adam", ":5: outer: "),
     ("true in place of a number", "epochs: 1", "epochs: true", r":6: budget\.epochs: "),
 ]
 DISTILLATIONS = [
     ("a stage outside of stages", "  align:", "  {}\nalign:", ":3: stages: .*\n.*:5: align: unknown key", 2),
-    ("a role that is none", "trains: student", "trains: pupil", r":6: stages\.align\.trains: "),
-    ("a target that is none", "against: teacher", "against: master", r":7: stages\.align\.against: "),
     ("data that is none", "learner", "data: paralel\n    learner", r":8: stages\.align\.data: .*parallel"),
     ("a monitor of other data", "learner", "monitor: spearman\n    learner", r":8: stages\.align\.monitor: "),
+    (
+        "a role that is its own teacher",
+        "student\n    against: teacher",
+        "assistant\n    against: assistant",
+        r":7: .*against: the assistant cannot be its",
+    ),
+    (
+        "no dev pairs",
+        "learner",
+        "corpus: {dev: 0}\n    learner",
+        r":8: .*corpus.dev: the dev score needs held-out pairs",
+    ),
+    ("a cosine to nobody", "against: teacher", "monitor: cosine", r":7: .*monitor: cosine needs a frozen role"),
+    ("a pivot that is none", "learner", "corpus: {pivot: english}\n    learner", r":8: .*corpus.pivot: "),
+    (
+        "other initial weights",
+        "stages:",
+        "student: {initial: zeros}\nstages:",
+        ":3: student.initial: .*'svd' or 'random'",
+    ),
     ("a stage to run that is not there", "stages:", "run: [aline]\nstages:", r":3: run.*aline"),
     ("a batch of 0", "outer", "budget: {batch: 0}\n    outer", r":9: stages\.align\.budget\.batch: "),
-    ("a rate below 0", "1e-3", "-1e-3", r":9: stages\.align\.outer\.lr: "),
     ("a student that is half static", "stages:", "student: {static: words, recurrent: 3}\nstages:", ":3: student"),
 ]
 VALIDATE = "validate small"

@@ -1,21 +1,16 @@
 """A bit that flips in a file of a run or study: the answer is the right one, or an error that names a file."""
 
 import json
-import os
 import random
 import re
 import shutil
-import signal
 
 import pytest
 from click.testing import CliRunner
 
-from helpers.configs import SHORT_RUN, through
-from helpers.crossval import FLAGS, inline
+from helpers.crossval import inline
+from malformed.bases import BASES
 from metasearch.cli import main
-from metasearch.errors import Interrupted
-from metasearch.pipelines.train import TrainRun
-from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import read_rows
 
 FLIPS = 3
@@ -25,24 +20,12 @@ DOCUMENTED = {2, 3, 4, 5, 6, 7, 8}
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 
-class Stopping(Callback):
-    """Stops a run after its first step."""
-
-    def on_step(self, step, total, phase, terms):
-        os.kill(os.getpid(), signal.SIGINT)
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A finished run, one that was stopped after a step, and a study of two cells."""
     folder = tmp_path_factory.mktemp("sound")
-    TrainRun(SHORT_RUN, folder / "finished").execute()
-    with pytest.raises(Interrupted):
-        TrainRun(SHORT_RUN, folder / "stopped").execute(through(Stopping()))
-    with pytest.MonkeyPatch.context() as patch:
-        inline(patch)
-        ran = CliRunner().invoke(main, ["crossval", *FLAGS, "--max-steps=2", "-o", str(folder / "study")])
-        assert ran.exit_code == 0, ran.output
+    for name in READERS:
+        BASES[name](folder / name)
     return folder
 
 
@@ -97,7 +80,7 @@ def answer(command, folder):
 
 
 READERS = {
-    "finished": (compared, reported, resumed, examined),
+    "run": (compared, reported, resumed, examined),
     "stopped": (resumed, examined),
     "study": (compared, reported, resumed, examined),
 }
@@ -140,10 +123,10 @@ def test_a_flipped_bit_changes_no_answer_without_an_error_that_names_a_file(plac
 
 
 def test_an_encoder_with_a_flipped_bit_is_scored_or_refused_and_no_bug(place, tmp_path):
-    for path in files_of(place / "finished" / "model"):
+    for path in files_of(place / "run" / "model"):
         for seed in range(FLIPS):
             shutil.rmtree(tmp_path / "model", ignore_errors=True)
-            shutil.copytree(place / "finished" / "model", tmp_path / "model")
+            shutil.copytree(place / "run" / "model", tmp_path / "model")
             flipped(tmp_path / "model" / path, seed)
             args = ["evaluate", "--task=demo-sts", "--device=cpu", "--encoder", str(tmp_path / "model")]
             ran = CliRunner().invoke(main, args)

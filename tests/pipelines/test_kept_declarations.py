@@ -14,7 +14,6 @@ from helpers.crossval import inline
 from metasearch.cli.train import configure
 from metasearch.config import yaml
 from metasearch.config.library import shipped
-from metasearch.config.run import RunConfig
 from metasearch.errors import Interrupted
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
@@ -88,25 +87,13 @@ def test_a_run_that_was_stopped_goes_on_as_it_began_when_its_task_or_mode_is_edi
     assert [line for line in said.splitlines() if (CHANGED in line and "own" in line) or "path" in line]
 
 
-def with_names(folder):
-    """Write the settings of a run as earlier versions did, with the names of task and mode."""
-    tree = yaml.tree(folder / "config.yaml")
-    data, mode = tree["config"]["data"], tree["config"]["mode"]
-    data |= {"task": data["task"]["task"]}
-    del data["declared_in"]
-    tree["config"] |= {"mode": mode["mode"], "data": data}
-    (folder / "config.yaml").write_text(yaml.dump(tree), encoding="utf-8")
-
-
 @pytest.mark.slow
-def test_names_in_the_file_of_an_earlier_version_are_resolved_when_it_is_read_and_kept_from_then_on(place, stopped):
-    before = RunFolder(stopped).stored(RunConfig)
-    with_names(stopped)
-    assert RunFolder(stopped).stored(RunConfig) == before
-    assert CHANGED not in metasearch("resume", stopped).stderr  # of files that stayed as they were
-    assert outcome(stopped) == outcome(place / "whole")
-    edit(place, "folds")
-    assert RunFolder(stopped).stored(RunConfig) == before
+def test_a_run_that_names_its_task_and_mode_is_refused(stopped):
+    tree = yaml.tree(stopped / "config.yaml")
+    tree["config"]["mode"] = "path"
+    (stopped / "config.yaml").write_text(yaml.dump(tree), encoding="utf-8")
+    said = metasearch("resume", stopped, code=2).stderr
+    assert "it names its task and mode, as early versions wrote it; repeat the command" in said
 
 
 @pytest.mark.slow

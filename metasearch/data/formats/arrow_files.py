@@ -5,6 +5,7 @@ pandas, R and Julia write it (also called Feather 2).
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,15 +62,11 @@ _UNCONVERTIBLE = (OverflowError, ValueError, KeyError, NotImplementedError)
 """Errors of values without a Python type: far dates, time zones that are not installed, repeated fields of structs."""
 
 
-class Unreadable:
-    """A value that Python cannot hold, and Arrow cannot write as text."""
-
-
 def plain_columns(batch: Any) -> list[list[Any]]:
     """Return the values of each column of a batch.
 
     Python has no dates beyond the year 9999, and no time zones that are not installed: such a value is a text, as Arrow
-    writes it, or `Unreadable`.
+    writes it, or None.
     """
     return [_plain(column) for column in batch.columns]
 
@@ -83,13 +80,8 @@ def _plain(column: Any) -> list[Any]:
 
 
 def _plain_value(column: Any, i: int) -> Any:
-    try:
+    with suppress(*_UNCONVERTIBLE):
         return column[i].as_py()
-    except _UNCONVERTIBLE:
-        pass
-    try:
-        written = str(column[i : i + 1].cast("string")[0].as_py())
-    except _UNCONVERTIBLE:
-        return Unreadable()
-    # What Arrow writes of a value beyond its own range.
-    return Unreadable() if written.startswith("<value out of range") else written
+    with suppress(*_UNCONVERTIBLE):
+        return str(column[i : i + 1].cast("string")[0].as_py())
+    return None

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from metasearch.config import registry
+from metasearch.data.addresses import LONGEST
 from metasearch.data.formats.text_files import suffix_of
 from metasearch.errors import ConfigError
 
 Holds = Literal["page", "parts", "rows"]
 """What a file is: one page; or a page or paragraph for each of its lines, as in a PDF; or a row of fields for each."""
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+", re.I)
-LONGEST = 2048
-"""Characters of a path or an address."""
 
 
 class Format(NamedTuple):

@@ -308,16 +308,13 @@ class Report:
     """Line counts.
 
     Attributes:
-        read: lines that were read.
         dropped: reason such as `no tab` → number of lines or pairs dropped for it.
         examples: the first few places of each reason in each file, as `file:line: reason`.
-        ignored: files that are not training text, such as `README` or `en-de-dev.tsv`.
     """
 
     read: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
-    ignored: tuple[str, ...] = ()
 
     @property
     def kept(self) -> int:
@@ -345,10 +342,6 @@ class Report:
         self.examples += other.examples
 
     def describe(self) -> str:
-        """Return the counts in words, such as `100 lines read, 97 kept; dropped: 3 no tab; skipped: README`."""
-        parts = [f"{self.read} lines read, {self.kept} kept"]
-        if self.dropped:
-            parts.append("dropped: " + ", ".join(f"{count} {reason}" for reason, count in self.dropped.items()))
-        if self.ignored:
-            parts.append(f"skipped: {some([Path(name).name for name in self.ignored])}")
-        return "; ".join(parts)
+        """Return the counts in words, such as `100 lines read, 97 kept; dropped: 3 no tab`."""
+        dropped = ", ".join(f"{count} {reason}" for reason, count in self.dropped.items())
+        return f"{self.read} lines read, {self.kept} kept" + f"; dropped: {dropped}" * bool(dropped)

@@ -64,11 +64,8 @@ class Corpus(Sequence[Translation]):
     """P pairs of a table in a fixed order.
 
     Attributes:
-        table: the texts.
-        rows: row of each pair, ascending `(P,)`.
+        rows: row of each pair in the table, ascending `(P,)`.
         part: number of the file in `parts` that each pair is from `(P,)`.
-        parts: the files.
-        report: counts of their lines.
     """
 
     table: TextTable | SavedTable
@@ -244,7 +241,7 @@ def _read_files(paths: Sequence[Path], settings: CorpusSettings) -> Corpus:
     found = find(paths, settings)
     for skipped in found.describe_ignored():
         log.warning("%s", skipped)
-    parts, whole, counts = found.parts, Report(ignored=tuple(found.ignored)), list[int]()
+    parts, whole, counts = found.parts, Report(), list[int]()
     row: dict[str, int] = {}
     source, target = array("i"), array("i")
     for part in parts:

@@ -1,12 +1,8 @@
 """What the name of a file of parallel text says: corpus, languages and split.
 
-Languages come from names such as `en-de.tsv`, `TED2020-en-de-train.tsv.gz`, `WikiMatrix.de-en.de` and
-`en-de/train-00000-of-00002.parquet`; `docs/corpora.md` lists them. If a name begins with no corpus, the corpus is named
-after the folder or the hub's data set. A region in lower case behind a hyphen could be a language of its own, so
-`en-pt-br` is English and Brazilian Portuguese only if English is the pivot language.
-
-A split stands anywhere in the name, between `.`, `-` and `_`, and is no part of the corpus: `train.de-en.de`,
-`opus.de-en-test.en`, `wmt_valid.de-en.tsv`, `de-en/dev.parquet`.
+`docs/corpora.md` lists names. If a name begins with no corpus, the corpus is named after the folder or the hub's data
+set. A region in lower case behind a hyphen could be a language of its own, so `en-pt-br` is English and Brazilian
+Portuguese only if English is the pivot language. A split stands anywhere in the name, between `.`, `-` and `_`.
 """
 
 import os

@@ -14,9 +14,8 @@ import os
 import shutil
 import signal
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
-from concurrent.futures import ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -48,10 +47,8 @@ LINES = 2**14
 """Lines of a block."""
 _BUCKET = 2**20
 """Hashes that are compared at a time, about."""
-_MANY = 0.05
-"""Share of the lines above which a line says that detection among all languages dropped them."""
 Progress = Callable[[str, int, int], None]
-"""Called with what is counted, the count, and the total, 0 if it is unknown."""
+"""Called with what is counted, the count, and the total."""
 
 
 def prepare_corpus(
@@ -68,13 +65,13 @@ def prepare_corpus(
 
     Args:
         paths: files, folders and hub names of parallel text.
-        folder: folder of the corpus; new or empty.
+        folder: new or empty.
         settings: keys of `CorpusSettings` except `STAGE_SETTINGS`, which a stage of a distillation has.
         across: also drop a pair of an earlier file.
         detect: drop pairs with a side in another language, detected among these; `("all",)` among all.
         exclude: test sets whose texts are dropped; `metasearch.data.overlap` makes them of tasks and files.
         processes: number of processes; the result has the same bits for any number.
-        progress: called with `lines read` and `pairs written`.
+        progress: called with `files read` and `pairs written`.
 
     Raises:
         ConfigError: a name or a setting is wrong, or pyarrow is not installed.
@@ -102,35 +99,20 @@ def prepare_corpus(
         require_room(new, 2 * size, "the texts, twice while duplicates are found,")
         work = new / "work"
         work.mkdir()
-        reports = _clean_parts(cleaner, parts, work, processes, lambda done: progress("lines read", done, 0))
+        reports = list[Report]()
+        for report in _clean_parts(cleaner, parts, work, processes):
+            reports.append(report)
+            progress("files read", len(reports), len(parts))
         sha256 = write_table(new, _distinct_pairs(work, parts, reports, progress))
         shutil.rmtree(work)
         for part, report in zip(parts, reports, strict=True):
             report.require_pairs(part.path)
-        if languages == ("all",):
-            _warn_of_detection(parts, reports)
         size = sum(path.stat().st_size for path in new.glob("*.arrow"))
         counts = _counts(parts, reports)
         hashes = {"data-00000-of-00001.arrow": sha256}
         content = {**counts, "bytes": size, "ignored": list(found.ignored), "exclude": names, "sha256": hashes}
         atomic_write(new / REPORT, f"{json.dumps(content, ensure_ascii=False, indent=1)}\n")
     return content
-
-
-def _warn_of_detection(parts: Sequence[Part], reports: Sequence[Report]) -> None:
-    """Warn about languages of which detection among all dropped many pairs: close ones are taken for each other."""
-    read, dropped = Counter[str](), Counter[str]()
-    for part, report in zip(parts, reports, strict=True):
-        read[part.language] += report.read
-        dropped[part.language] += sum(n for why, n in report.dropped.items() if why.endswith(_OTHER_LANGUAGE))
-    many = [f"{tag} {dropped[tag] / read[tag]:.0%}" for tag in sorted(read) if dropped[tag] > _MANY * read[tag]]
-    if many:
-        known = {primary_language(tag) for part in parts for tag in part.languages}
-        log.warning(
-            "--detect all takes close languages for each other, such as Indonesian for Malay, and dropped %s; detect "
-            "among the languages of the corpus alone: --detect %s",
-            ", ".join(many), ",".join(sorted(known)),
-        )  # fmt: skip
 
 
 def _counts(parts: Sequence[Part], reports: Sequence[Report]) -> dict[str, Any]:
@@ -216,23 +198,9 @@ def _check_languages(detect: Sequence[str], parts: Sequence[Part]) -> None:
 # Files are cleaned line by line, in one process or several.
 
 
-_OTHER_LANGUAGE = " in another language"
-"""End of the reason to drop a pair whose language is not that of its file."""
-_EVERY_SECONDS = 1.0
-"""Time between two looks at how far the processes are."""
-
-
 @dataclass
 class Cleaner:
-    """Decides which lines stay; each process has one.
-
-    Attributes:
-        settings: how pairs are cleaned.
-        across: whether a pair of an earlier file is a duplicate, too.
-        detect: languages to detect among; `("all",)` for all, empty for no detection.
-        tests: test sets whose texts are dropped.
-        lines: lines that are cleaned at a time.
-    """
+    """Decides which lines stay, some `lines` at a time; each process has one."""
 
     settings: CorpusSettings
     across: bool
@@ -255,11 +223,8 @@ class Cleaner:
     def _detect_language(self) -> Callable[[str], str]:
         return detector(() if self.detect == ("all",) else self.detect)
 
-    def clean_part(self, number: int, part: Part, folder: Path, count: Callable[[int], None]) -> Report:
-        """Write the pairs that stay to `NUMBER.arrow`, and 16 bytes for each to `NUMBER.hashes`; return the counts.
-
-        `count` is called with the number of lines in each block.
-        """
+    def clean_part(self, number: int, part: Part, folder: Path) -> Report:
+        """Write the pairs that stay to `NUMBER.arrow`, and 16 bytes for each to `NUMBER.hashes`; return the counts."""
         import pyarrow as arrow
 
         schema = arrow.schema({"source": arrow.string(), "target": arrow.string(), "line": arrow.int64()})
@@ -287,7 +252,6 @@ class Cleaner:
                     hashes.write(hashlib.blake2b(length + source + target, digest_size=16, key=seed).digest())
                 columns = [list(column) for column in zip(*kept, strict=True)] or [[], [], []]
                 writer.write_batch(arrow.record_batch(columns, schema=schema))
-                count(len(block))
         return report
 
     def _reason(self, texts: tuple[str, str], codes: tuple[str, str]) -> str:
@@ -298,25 +262,24 @@ class Cleaner:
         for text, language, side in zip(texts, codes, ("source", "translation"), strict=True):
             # Detection knows no region or script, as in zh-CN. A text may tell no language, as `OK` does.
             if self.detect and self._detect_language(text) not in (UNKNOWN, primary_language(language)):
-                return f"{side}{_OTHER_LANGUAGE}"
+                return f"{side} in another language"
         return ""
 
 
 # Processes that clean parts; they never import torch.
 
 _cleaner: Cleaner
-_read: MutableSequence[int]
 
 
-def _begin(cleaner: Cleaner, read: MutableSequence[int]) -> None:
+def _begin(cleaner: Cleaner) -> None:
     """Make this process a worker that ends with its parent, however that ends."""
-    global _cleaner, _read
+    global _cleaner
     # Ctrl-C reaches all processes of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-    _cleaner, _read = cleaner, read
+    _cleaner = cleaner
 
 
 def _end_with(sentinel: Any) -> None:
@@ -325,39 +288,18 @@ def _end_with(sentinel: Any) -> None:
 
 
 def _clean_part(number: int, part: Part, folder: Path) -> Report:
-    def count(lines: int) -> None:
-        _read[number] += lines
-
-    return _cleaner.clean_part(number, part, folder, count)
+    return _cleaner.clean_part(number, part, folder)
 
 
-def _clean_parts(
-    cleaner: Cleaner, parts: Sequence[Part], folder: Path, processes: int, progress: Callable[[int], None]
-) -> list[Report]:
-    """Return the counts of each part; with one process, all are cleaned in this one. `progress` gets the lines read."""
+def _clean_parts(cleaner: Cleaner, parts: Sequence[Part], folder: Path, processes: int) -> Iterator[Report]:
+    """Yield the counts of each part; with one process, all are cleaned in this one."""
     if processes == 1:
-        done = 0
-
-        def count(lines: int) -> None:
-            nonlocal done
-            done += lines
-            progress(done)
-
-        return [cleaner.clean_part(number, part, folder, count) for number, part in enumerate(parts)]
+        yield from (cleaner.clean_part(number, part, folder) for number, part in enumerate(parts))
+        return
     # Spawned: a fork of a process with threads, as tokenizers have, may wait forever.
-    context = get_context("spawn")
-    # The lines of each part, written by one process each: a lock would be held for ever by a process that is killed.
-    read = context.RawArray("q", len(parts))
-    with ProcessPoolExecutor(processes, context, _begin, (cleaner, read)) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (cleaner,)) as pool:
         try:
-            calls = [pool.submit(_clean_part, number, part, folder) for number, part in enumerate(parts)]
-            reports = []
-            for call in calls:
-                while wait([call], _EVERY_SECONDS).not_done:
-                    progress(sum(read))
-                reports.append(call.result())
-            progress(sum(read))
-            return reports
+            yield from pool.map(_clean_part, range(len(parts)), parts, itertools.repeat(folder))
         except BrokenProcessPool:
             raise RunFolderError(
                 "a process of the preparation died, perhaps for lack of memory; give the command again with fewer "

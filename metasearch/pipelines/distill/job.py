@@ -182,7 +182,7 @@ def load_benchmarks(config: DistillConfig) -> list[Benchmark]:
     if config.encoders.student and "student" not in config.used:
         raise ConfigError(f"--student: no selected stage of {recipe} trains it")
     for role in ("teacher", "assistant"):
-        if config.encoders.named(role) and role not in config.used:
+        if getattr(config.encoders, role) and role not in config.used:
             log.warning("--%s does nothing: no selected stage of %s uses it", role, recipe)
     return [build(each) for each in config.evaluate]
 
@@ -287,7 +287,7 @@ def _card(files: RunFolder, config: DistillConfig, encoder: Encoder, facts: Mapp
     own = [row for row in rows if row["task"] != STAGE]
     return make_card(
         encoder,
-        tuple(find_base(role, named) for role in config.used if (named := config.encoders.named(role)) is not None),
+        tuple(find_base(role, named) for role in config.used if (named := getattr(config.encoders, role)) is not None),
         [f"One seed ({config.seed}): a distillation with another may be better or worse."],
         command="distill",
         recipe=config.recipe,

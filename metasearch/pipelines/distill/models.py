@@ -30,7 +30,7 @@ class RoleEncoders:
         self._weights = dict(weights or {})
         self._loaded: dict[RoleName, Encoder] = {}
         for role in config.needed:
-            if config.encoders.named(role) is None:
+            if getattr(config.encoders, role) is None:
                 raise ConfigError(f"recipe '{config.recipe.recipe}': its stages need --{role} ENCODER")
 
     @property
@@ -72,7 +72,7 @@ class RoleEncoders:
     def at(self, role: RoleName, max_length: int = 128) -> Encoder:
         """Return a role's encoder, which truncates at `max_length` tokens; `EncoderError` if that fails."""
         if role not in self._loaded:
-            name = self.config.encoders.named(role)
+            name = getattr(self.config.encoders, role)
             self._loaded[role] = self._open_given(role, name) if name is not None else self._student()
         loaded = self._loaded[role]
         # A checkpoint takes the longest of its lengths with it, so none of them is longer than what is trained.
@@ -82,13 +82,13 @@ class RoleEncoders:
         return view
 
     def _label(self, role: RoleName) -> str:
-        return self.config.encoders.named(role) or f"student of {self.config.encoders.assistant}"
+        return getattr(self.config.encoders, role) or f"student of {self.config.encoders.assistant}"
 
     def _seeded(self, role: RoleName) -> bool:
         """Return whether the weights that were given for a role are drawn from the seed; only built-in ones are."""
         if role in self._loaded:
             return self._loaded[role].seeded
-        name = self.config.encoders.named(role)
+        name = getattr(self.config.encoders, role)
         return name in registry.names("encoders") and self._load(name).seeded
 
     def _open_given(self, role: RoleName, name: str) -> Encoder:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from metasearch.config import yaml
 from metasearch.config.base import FrozenConfig
-from metasearch.config.library import resolve_names
 from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.errors import RunFolderError
 from metasearch.evaluation.study.read import STUDY_FILE
@@ -67,7 +66,7 @@ class StudyFolder(JobFolder):
         if not self.begun:
             what = f"is no study: it has no {STUDY_FILE}" if self.path.exists() else "does not exist"
             raise RunFolderError(f"{self.path} {what}")
-        return yaml.read_stored(self._file, StudyMetadata, resolve_names)
+        return yaml.read_stored(self._file, StudyMetadata)
 
     def store(self, stored: StudyMetadata) -> None:
         """Write `study.yaml`, whole or not at all; `RunFolderError` when there is no room for it."""

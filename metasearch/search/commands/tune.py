@@ -37,8 +37,8 @@ def command(labels: str, output: Path, as_json: bool, **flags: Any) -> None:
     """Adapt an encoder to the questions and documents in LABELS, and index your documents with it.
 
     LABELS is a CSV, TSV, JSON lines, Excel or Parquet file with the columns query and document, or page: the path or
-    address of a page in --documents. Also query_language, document_language, relevance and group. A BEIR folder,
-    hub:ORG/NAME and mteb:TASK work, too. The command compares the search without labels, as of `metasearch index`,
+    address of a page in --documents. Also query_language, document_language, relevance and group. A BEIR folder
+    and hub:ORG/NAME work, too. The command compares the search without labels, as of `metasearch index`,
     the language-neutral projection, balanced scores, adapters and fine-tuning on the same held-out folds. It
     keeps one that is significantly better, if there is one, and makes it from all labels.
 

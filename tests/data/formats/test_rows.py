@@ -215,11 +215,6 @@ def test_the_header_tells_what_is_between_the_columns_of_a_csv(mark, tmp_path, c
     assert ("columns are between" in caplog.text) == (mark != ",")
 
 
-def test_commas_in_cells_do_not_hide_semicolons_in_the_header(tmp_path):
-    rows = read_rows(write(tmp_path / "a.csv", "text;score\nHere, there, everywhere;0,5\n"))
-    assert [row.values for row in rows] == [{"text": "Here, there, everywhere", "score": "0,5"}]
-
-
 def write_workbook(path, *sheets):
     book = pytest.importorskip("openpyxl").Workbook()
     book.remove(book.active)

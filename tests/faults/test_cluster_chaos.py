@@ -1,12 +1,13 @@
-"""A study on a real cluster of Slurm while things are killed at random moments."""
+"""A study on a real cluster of Slurm or Ray while jobs, nodes, controllers and runners are killed at random moments."""
 
 import random
 import subprocess
 import time
+from itertools import count
 
 import pytest
 
-from helpers import slurm_cluster
+from helpers import ray_cluster, slurm_cluster
 from helpers.chaos import Chaos, FinishedCells, kill_one
 from helpers.crossval import FLAGS, inline, run, scores
 from helpers.slurm_cluster import slurm
@@ -25,7 +26,7 @@ def jobs():
     return found.stdout.split()
 
 
-def disturb(cluster, study, runner):
+def disturb_slurm(cluster, study, runner):
     """Do one thing at random; return its name."""
     what = random.choice(["requeue", "cancel", "kill cell", "kill runner", "kill controller"])
     if what in ("requeue", "cancel"):
@@ -55,26 +56,60 @@ def release(cluster, study):
         subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], capture_output=True, check=False)
 
 
-def test_what_is_done_is_done_once_whatever_is_killed(tmp_path):
-    if why := slurm_cluster.missing():
-        pytest.skip(why)
+NUMBERS = count(1)
+
+
+def disturb_ray(cluster, runner):
+    """Kill one thing at random; return its name."""
+    what = random.choice(["worker", "worker", "node", "runner"])
+    if what == "worker":
+        return what if cluster.kill_worker() else "nothing"
+    if what == "node":
+        cluster.kill(random.choice([name for name in cluster.nodes if name != "head"]))
+        cluster.begin_node(f"new-{next(NUMBERS)}")
+    else:
+        runner.killed()
+    return what
+
+
+def check(study, begin, ends, tmp_path):
+    """Begin a study again and again until it is done, and compare it with one that nothing disturbed."""
     with pytest.MonkeyPatch.context() as patch:
         inline(patch)
         run(*STUDY, "-o", tmp_path / "expected")
-    study = StudyFolder(tmp_path / "study")
-    command = ["crossval", *STUDY, "--launcher=slurm", "--launcher-set=cpus=1", "-o", study.path]
-    cells = FinishedCells(study)
-    with slurm_cluster.cluster() as cluster:
-        chaos, code = Chaos(), None
-
-        def watch():
-            release(cluster, study)
-            cells.watch()
-
-        while code != 0:
-            code = chaos.run(command, lambda runner: disturb(cluster, study, runner), (2, 12), watch)
-    assert set(chaos.ends) <= {0, 2, 7, -9}
+    chaos, cells, code = Chaos(), FinishedCells(study), None
+    while code != 0:
+        code = begin(chaos, cells)
+    assert set(chaos.ends) <= ends
     rows = scores(study.path)
     assert rows == scores(tmp_path / "expected")
     assert len(cells) == 8
     print(f"\n{chaos}; {len(cells)} of 8 cells, {len(rows)} scores")  # noqa: T201
+
+
+def test_what_is_done_on_slurm_is_done_once_whatever_is_killed(tmp_path):
+    if why := slurm_cluster.missing():
+        pytest.skip(why)
+    study = StudyFolder(tmp_path / "study")
+    command = ["crossval", *STUDY, "--launcher=slurm", "--launcher-set=cpus=1", "-o", study.path]
+    with slurm_cluster.cluster() as cluster:
+
+        def begin(chaos, cells):
+            def watch():
+                release(cluster, study)
+                cells.watch()
+
+            return chaos.run(command, lambda runner: disturb_slurm(cluster, study, runner), (2, 12), watch)
+
+        check(study, begin, {0, 2, 7, -9}, tmp_path)
+
+
+def test_what_is_done_on_ray_is_done_once_whatever_is_killed(tmp_path):
+    study = StudyFolder(tmp_path / "study")
+    with ray_cluster.cluster() as cluster:
+        command = ["crossval", *STUDY, *cluster.flags, "-o", study.path]
+
+        def begin(chaos, cells):
+            return chaos.run(command, lambda runner: disturb_ray(cluster, runner), (2, 10), cells.watch)
+
+        check(study, begin, {0, 7, -9}, tmp_path)

@@ -1,30 +1,30 @@
-"""The translator by files: its translations, and its errors."""
+"""Files with translations, and their errors."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from metasearch.data.translators.base import Places
-from metasearch.data.translators.files import Files
+from metasearch.config.task import Translate
+from metasearch.data.translate import TranslationFiles
 from metasearch.errors import DataError
 
 
 def files_in(place, path="{source}-{target}.tsv", **contents):
     for name, content in contents.items():
         (place / name.replace("__", ".").replace("_", "-")).write_text(content, encoding="utf-8")
-    return Files(Files.Options(path=path), Places(place, place))
+    return TranslationFiles(path, place)
 
 
 def test_a_file_of_two_columns_and_files_aligned_by_rows(tmp_path):
     columns = files_in(tmp_path, en_de__tsv="a key\tein Schlüssel\n\nbread\tBrot\n")
-    assert columns.translate(["bread", " a key "], "en", "de") == ["Brot", "ein Schlüssel"]
+    assert columns.translate("en", "de", ["bread", " a key "]) == {"bread": "Brot", " a key ": "ein Schlüssel"}
     rows = {"sts_en__csv": '"a, key",bread,2.5\n', "sts_de__csv": 'ein Schlüssel,"Brot ""1""",2.5\n'}
     aligned = files_in(tmp_path, "sts-{language}.csv", **rows)
-    assert aligned.translate(["a, key", "bread"], "en", "de") == ["ein Schlüssel", 'Brot "1"']
+    assert aligned.translate("en", "de", ["bread", "a, key"]) == {"bread": 'Brot "1"', "a, key": "ein Schlüssel"}
     gaps = files_in(tmp_path, "{language}.tsv", en__tsv="a\n\nbread\nx\n\n", de__tsv="a\nBrot\n\t\nx\n")
     with pytest.raises(DataError, match=r"de\.tsv:2: expected 0 columns, as in .*en\.tsv:2; got 1"):
-        gaps.translate(["bread"], "en", "de")
+        gaps.translate("en", "de", ["bread"])
 
 
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\t\r\n\x00"), min_size=1).filter(str.strip)
@@ -37,19 +37,18 @@ def test_any_text_is_found_again_in_a_tsv_file(tmp_path_factory, rows):
     # What shows nothing, such as a lone joiner, is refused, and has a test of its own.
     shown = [row for row in rows if all(any(c.isalnum() for c in cell) for cell in row)]
     (folder / "en-de.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in [("x0", "y0"), *shown]), encoding="utf-8")
-    found = Files(Files.Options(), Places(folder, folder)).translate([a for a, _ in shown], "en", "de")
-    first = dict([("x0", "y0"), *reversed([(a.strip(), b.strip()) for a, b in shown])])
-    assert found == [first[a.strip()] if a.strip() != "x0" else "y0" for a, _ in shown]
+    found = files_in(folder).translate("en", "de", [a for a, _ in shown])
+    assert found == {a: b.strip() if a.strip() != "x0" else "y0" for a, b in shown}
 
 
 @pytest.mark.parametrize("path", ["x.tsv", "{source}.tsv", "{language}.txt", "{source}-{target}"])
 def test_a_path_that_names_no_languages_or_no_table_is_refused(path):
     with pytest.raises(ValidationError, match="expected"):
-        Files.Options(path=path)
+        Translate(source="en", into=("de",), options={"path": path})
 
 
 def test_translations_that_are_missing_name_the_file_and_the_nearest_one(tmp_path):
     (tmp_path / "en-zh_cn.tsv").write_text("one\tyi\n")
     expected = r"en-zh-CN\.tsv: the translations cannot be read: No such file .*\. Did you mean 'en-zh_cn\.tsv'\?$"
     with pytest.raises(DataError, match=expected):
-        Files(Files.Options(), Places(tmp_path, tmp_path)).fingerprint("en", "zh-CN")
+        files_in(tmp_path).fingerprint("en", "zh-CN")
