@@ -6,11 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import mean
 from typing import Literal, get_args
 
-from metasearch.config.run import ScoreConfig
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
+from metasearch.config.run import ComputeConfig, RunConfig, ScoreConfig
+from metasearch.config.study import StudyConfig
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError
 from metasearch.evaluation.report.formats import duration
 from metasearch.pipelines import factory
@@ -18,7 +21,6 @@ from metasearch.pipelines.run import WAIT_SECONDS, stopped
 from metasearch.pipelines.study.cell import begin_attempt, last_error
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers import JobEnd, Launcher
-from metasearch.pipelines.study.plan import Cell, CellConfig
 from metasearch.runs.folder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,40 @@ _TAIL = 4096
 """Bytes at the end of a cell's log that hold its last line."""
 
 State = Literal["done", "failed", "stopped", "queued", "running", "waiting"]
+
+
+CellConfig = ScoreConfig | RunConfig
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a study, such as `maml-trans/fold-0-seed-1`: an encoder is scored, or trained."""
+
+    name: str
+    config: CellConfig
+
+
+def plan(config: StudyConfig) -> list[Cell]:
+    """Return the cells of a study in the order in which they begin.
+
+    Base encoders come first, then all arms of a fold, so that an unfinished study is comparable.
+    """
+    # Scores are computed in float32, so precision and checkpointing do not matter.
+    compute = ComputeConfig(device=config.compute.device)
+    labels = {ZERO_SHOT: None, **({NEUTRAL: config.neutral} if config.neutral else {})}
+    cells = []
+    for (label, neutralise), seed, fold in product(labels.items(), config.seeds, config.folds):
+        score = ScoreConfig(
+            data=config.on(fold), encoder=config.encoder, compute=compute, label=label, neutralise=neutralise, seed=seed
+        )
+        cells.append(Cell(f"{label}/fold-{fold}-seed-{seed}", score))
+    for seed, fold, arm in product(config.seeds, config.folds, config.trained):
+        run = RunConfig(
+            data=config.on(fold), encoder=config.encoder, compute=config.compute, mode=arm.mode,
+            recipe=arm.recipe, seed=seed, max_steps=config.max_steps,
+        )  # fmt: skip
+        cells.append(Cell(f"{arm.arm}/fold-{fold}-seed-{seed}", run))
+    return cells
 
 
 @dataclass(eq=False)

@@ -19,8 +19,7 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.run import ENCODER, require_same_data, require_trust, resumable
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 from metasearch.pipelines.study.launchers import open_launcher
-from metasearch.pipelines.study.plan import Cell, plan
-from metasearch.pipelines.study.pool import Pool
+from metasearch.pipelines.study.pool import Cell, Pool, plan
 from metasearch.pipelines.study.resolve import merged
 from metasearch.runs.versions import differing, versions
 
