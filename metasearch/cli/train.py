@@ -1,5 +1,6 @@
 """`metasearch train` and `demo`: meta-train an encoder, and score it against zero-shot."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import click
 from metasearch.cli import _options, _settings
 from metasearch.cli._settings import execute, fresh_folder, show
 from metasearch.config.run import RunConfig
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
     from metasearch.pipelines.run import RunResult
@@ -74,6 +75,9 @@ BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patie
 """Of learners that have no recipe for the encoder: the papers' budgets are for days."""
 
 
+_QUESTION = "How do sailors know at night which lighthouse they are looking at?"
+
+
 @_options.command("demo")
 @click.option("--task", type=click.Choice(["demo", "demo-sts"]), default="demo", show_default=True, help="Task.")
 @_options.encoder("Built-in name, local folder or hub name; by default the task's, `mini`.")
@@ -105,10 +109,8 @@ def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **f
         results.append(TrainRun(config, folder / learner).execute(ProgressBar))
     show(_side_by_side(folder, results), as_json)
     if library.task(task).kind == "retrieval":
-        from metasearch.pipelines.demo import write_articles
-
         click.echo("index and search the articles with the last encoder:", err=as_json)
-        for line in write_articles(folder, folder / LEARNERS[-1][0] / "model", task):
+        for line in _write_articles(folder, folder / LEARNERS[-1][0] / "model", task):
             click.echo(f"  {line}", err=as_json)
 
 
@@ -124,3 +126,24 @@ def _side_by_side(folder: Path, results: "Sequence[RunResult]") -> "RunResult":
     combined = "\n\n".join(parts) + "\n"
     atomic_write(folder / "report.md", combined)
     return RunResult(folder, rows, combined)
+
+
+def _write_articles(folder: Path, encoder: Path, task: str) -> list[str]:
+    """Write a task's sentences beside its runs; return the commands that index and search them."""
+    from metasearch.data.benchmark import load_benchmark
+    from metasearch.data.records import RetrievalData
+    from metasearch.io import atomic_write_all
+
+    data = load_benchmark(task).data
+    assert isinstance(data, RetrievalData)
+    rows: dict[Path, str] = {}
+    for candidate in data.candidates:
+        path = folder / "articles" / f"{candidate.language}.jsonl"
+        row = json.dumps({"text": candidate.shown or candidate.text}, ensure_ascii=False)
+        rows[path] = f"{rows.get(path, '')}{row}\n"
+    atomic_write_all(rows)
+    articles, index = quoted(folder / "articles"), quoted(folder / "index")
+    return [
+        f"metasearch index {articles} -o {index} --encoder {quoted(encoder)}",
+        f'metasearch search {index} "{_QUESTION}"',
+    ]

@@ -103,7 +103,7 @@ def test_a_cell_of_a_study_traces_a_bug_and_says_what_a_user_can_mend_in_one_lin
         raise error
 
     monkeypatch.setattr(sys, "argv", ["metasearch", *arguments])
-    monkeypatch.setattr("metasearch.pipelines.resume.kind_of", raising)
+    monkeypatch.setattr("metasearch.pipelines.folders.kind_of", raising)
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == code
     assert ("Traceback" in result.stderr) == traced

@@ -4,7 +4,7 @@ from click.testing import CliRunner
 
 from metasearch.cli import main
 from metasearch.errors import MetasearchError
-from metasearch.pipelines.resume import open_run
+from metasearch.pipelines.folders import open_run
 from metasearch.pipelines.study import runner
 from metasearch.pipelines.study.cell import begin_attempt
 from metasearch.pipelines.study.launchers import JobEnd

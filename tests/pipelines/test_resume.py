@@ -18,7 +18,7 @@ from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import Interrupted, RunFolderError
 from metasearch.pipelines import factory
-from metasearch.pipelines.resume import kind_of
+from metasearch.pipelines.folders import kind_of
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
