@@ -19,8 +19,7 @@ from metasearch.errors import DataError
 from metasearch.evaluation.study.read import find_study
 from metasearch.io import atomic_write
 from metasearch.pipelines import factory
-from metasearch.pipelines.card_file import CARD
-from metasearch.pipelines.cards import Scores, describe_task, find_base, make_card
+from metasearch.pipelines.cards import CARD, Scores, describe_task, find_base, make_card
 from metasearch.pipelines.compatibility import check_fit
 from metasearch.pipelines.dev_evaluator import DevEvaluator
 from metasearch.pipelines.frozen import with_adapter

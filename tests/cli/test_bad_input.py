@@ -49,7 +49,8 @@ def test_a_usage_error_is_one_line_that_names_the_help(args):
     assert line.endswith(f"; see {command} --help")
 
 
-def test_an_option_of_an_earlier_version_names_what_does_its_work():
+def test_what_earlier_versions_had_names_what_does_its_work():
+    assert "card went; the card is model/README.md" in failing("card", "runs/shop", code=2)
     assert "--shots went; metasearch adapt learns from few labels" in failing("evaluate", "--shots", "4", code=2)
 
 

@@ -60,9 +60,9 @@ class Given:
         return self.encoder.encode(texts, "text", self.output)
 
 
-def dev(learner, pairs, monitor, output="pooled", size=3, heard=None):
+def dev(learner, pairs, monitor, output="pooled", size=3):
     batches = Batches(pairs, [1] * len(pairs), size, seed=0, name="dev")
-    return StageEvaluator(learner, pairs, batches, monitor, output, [].append if heard is None else heard.append)
+    return StageEvaluator(learner, pairs, batches, monitor, output)
 
 
 def distilled(encoder, output="pooled", **options):

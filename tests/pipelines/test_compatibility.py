@@ -12,7 +12,6 @@ from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
 from metasearch.pipelines import compatibility
-from metasearch.pipelines.compatibility import check_loss
 from metasearch.pipelines.train import TrainRun
 
 JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=true"
@@ -54,17 +53,6 @@ def test_a_loss_of_other_examples_is_refused_before_anything_is_written(tmp_path
     with pytest.raises(ConfigError, match=f"Losses that fit: {fit}$"):
         TrainRun(config, tmp_path / "run").execute()
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("align", "sizes", "said"), [("infonce", (8, 3), "q"), ("infonce", (4, 4), ""), ("jsd", (3, 3), "")]
-)
-def test_translations_that_are_alone_in_their_set_are_said_to_teach_nothing(caplog, align, sizes, said):
-    k, q = sizes
-    changes = [DRAWN, JSD[0], f"loss.align={align}", "episodes.n_neg=3", f"episodes.k={k}", f"episodes.q={q}"]
-    check_loss(load_recipe("maml-tiny", changes), load_benchmark("demo", "mono-bi"))
-    # One candidate language, three triplets a question: a fourth triplet is of a second question.
-    assert [f"episodes.{said}={q}" in message for message in caplog.messages] == [True] * bool(said)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,7 @@ from metasearch.data.parallel.corpus import require_corpus
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
 from metasearch.io import atomic_write
-from metasearch.pipelines.card_file import CARD
-from metasearch.pipelines.cards import Dataset, Scores, describe_task, find_base, make_card
+from metasearch.pipelines.cards import CARD, Dataset, Scores, describe_task, find_base, make_card
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.stage import build_stage_learner, read_source, run_stage, training_batches
 from metasearch.pipelines.distill.target_cache import require_comparable

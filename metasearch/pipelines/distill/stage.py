@@ -183,8 +183,6 @@ def run_stage(
             dev,
             stage.monitor,
             "pooled" if output == "states" else output,  # the mean over the tokens of a text
-            note=lambda measured: files.log({"step": trainer.step, **measured}),
-            before=StageEvaluator.noted(files.events()),
         ),
         callback=CallbackGroup(RunLog(files), callback) if processes.first else callback,
         store=CheckpointStore(files.path) if processes.first else None,
