@@ -72,7 +72,7 @@ _stderr: TextIO | None = None
 _GONE = dict.fromkeys(
     ("--shots", "--shot-language", "--adapt-steps", "--adapt-lr"),
     "metasearch adapt learns from few labels in closed form, which is better at every number of labels",
-)
+) | {"--epochs": "use --set budget.epochs=N"}
 """Options of earlier versions, and what does their work."""
 _GONE_COMMANDS = {"card": "the card is model/README.md; set its licence in the line license: of its header"}
 """Commands of earlier versions, likewise."""

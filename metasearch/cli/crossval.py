@@ -125,7 +125,7 @@ def configure(
     changes = _changes(assignments, [*learners, *recipe])
     flags["encoder"] = flags["encoder"] or task.encoder
     trained = bool(recipe or {*learners} - {ZERO_SHOT, NEUTRAL})
-    runs = {"folds": parse_folds(folds, task), "seeds": parse_seeds(",".join(seeds) or None, folder, trains=trained)}
+    runs = {"folds": parse_folds(folds, task), "seeds": parse_seeds(seeds, folder, trains=trained)}
     config = _settings.configure(StudyConfig, flags, whole, threads=flags["threads"], **runs)
     arms = build_arms(learners, recipe, mode, changes, config, library, bool(learner))
     for key in ("max_steps", "keep_models"):

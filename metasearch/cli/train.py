@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     "--recipe", shell_complete=_options.complete("recipe"), help="Hyper-parameters by name; by default the learner's."
 )
 @_options.assignments
-@click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid at most.")
 @_options.run
 def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Meta-train an encoder on a task, and report its scores against zero-shot.
@@ -45,8 +44,7 @@ def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **fla
 
 
 def configure(
-    mode: str | None, learner: str | None, recipe: str | None, assignments: Sequence[str], epochs: int | None,
-    **flags: Any,
+    mode: str | None, learner: str | None, recipe: str | None, assignments: Sequence[str], **flags: Any
 ) -> RunConfig:  # fmt: skip
     """Return the settings of a run, with all names checked."""
     from metasearch.config.run import DataConfig
@@ -60,11 +58,7 @@ def configure(
     parsed = library.mode(mode)
     library.arrangements(whole.task, parsed)
     flags["encoder"] = flags["encoder"] or whole.task.encoder
-    keys = [each.partition("=")[0].strip() for each in assignments]
-    if epochs and (same := next((key for key in keys if key in ("budget", "budget.epochs")), None)):
-        raise ConfigError(f"--epochs {epochs} and --set {same} set the same value; omit one")
-    changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
-    chosen = library.choose_recipe(parsed, flags["encoder"], learner, recipe, changes)
+    chosen = library.choose_recipe(parsed, flags["encoder"], learner, recipe, assignments)
     return _settings.configure(RunConfig, flags, whole, mode=parsed, recipe=chosen)
 
 
@@ -103,8 +97,8 @@ def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **f
         tuned = library.recipe_for(learner, encoder) != learner
         budget = () if tuned else [f"budget.{value}" for value in BUDGET]
         config = configure(
-            mode=chosen, task=task, encoder=encoder, learner=learner, recipe=None, assignments=budget, epochs=None,
-            include=(), data=None, **flags,
+            mode=chosen, task=task, encoder=encoder, learner=learner, recipe=None, assignments=budget, include=(),
+            data=None, **flags,
         )  # fmt: skip
         results.append(TrainRun(config, folder / learner).execute(ProgressBar))
     show(_side_by_side(folder, results), as_json)

@@ -1,7 +1,5 @@
 """What a shell completes words with: by click's protocol, and in a real bash."""
 
-import os
-import shutil
 import subprocess
 import sys
 
@@ -71,21 +69,3 @@ def test_completing_loads_nothing_that_is_slow():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-def test_bash_completes_with_the_lines_of_the_guide(tmp_path, monkeypatch):
-    program = tmp_path / "metasearch"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m metasearch "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    script = (
-        f'eval "$({VARIABLE}=bash_source metasearch)"\n'
-        "complete -p metasearch\n"
-        "COMP_WORDS=(metasearch train --task lareqa-o); COMP_CWORD=3; _metasearch_completion metasearch\n"
-        'echo "${COMPREPLY[@]}"\n'
-    )
-    ran = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, check=True)
-    completed, task = ran.stdout.splitlines()
-    assert "-F _metasearch_completion metasearch" in completed
-    assert task == "lareqa-oracle"

@@ -1,5 +1,6 @@
 """Runs `metasearch crossval` with its cells in this process, as the processes of cells would run them."""
 
+import pytest
 from click.testing import CliRunner
 
 from metasearch.cli import main
@@ -69,6 +70,14 @@ def run(*args, code=0):
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output, result.output
     return result
+
+
+def undisturbed(folder, *flags):
+    """Return the scores of a study whose cells run in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        inline(patch)
+        run(*flags, "-o", folder)
+    return scores(folder)
 
 
 def attempts(study, name):

@@ -11,7 +11,7 @@ from metasearch.config.roles import MaxLength
 from metasearch.data.records import ScoredPair, Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
-from metasearch.pipelines.distill.evaluator import StageEvaluator
+from metasearch.pipelines.distill.stage import StageEvaluator
 
 # An untrained encoder finds a translation that shares words with its source, and misses most of the others.
 GERMAN = [

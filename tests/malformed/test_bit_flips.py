@@ -1,21 +1,17 @@
 """A bit that flips in a file of a run or study: the answer is the right one, or an error that names a file."""
 
 import json
-import os
 import random
 import re
 import shutil
-import signal
 
 import pytest
 from click.testing import CliRunner
 
-from helpers.configs import SHORT_RUN, through
+from helpers.configs import SHORT_RUN, train_one_step
 from helpers.crossval import FLAGS, inline
 from metasearch.cli import main
-from metasearch.errors import Interrupted
 from metasearch.pipelines.train import TrainRun
-from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import read_rows
 
 FLIPS = 3
@@ -25,20 +21,12 @@ DOCUMENTED = {2, 3, 4, 5, 6, 7, 8}
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 
-class Stopping(Callback):
-    """Stops a run after its first step."""
-
-    def on_step(self, step, total, phase, terms):
-        os.kill(os.getpid(), signal.SIGINT)
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A finished run, one that was stopped after a step, and a study of two cells."""
     folder = tmp_path_factory.mktemp("sound")
     TrainRun(SHORT_RUN, folder / "finished").execute()
-    with pytest.raises(Interrupted):
-        TrainRun(SHORT_RUN, folder / "stopped").execute(through(Stopping()))
+    train_one_step(SHORT_RUN, folder / "stopped")
     with pytest.MonkeyPatch.context() as patch:
         inline(patch)
         ran = CliRunner().invoke(main, ["crossval", *FLAGS, "--max-steps=2", "-o", str(folder / "study")])

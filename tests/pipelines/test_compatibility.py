@@ -11,7 +11,7 @@ from metasearch.config.recipe import Recipe
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
-from metasearch.pipelines import compatibility
+from metasearch.pipelines import factory
 from metasearch.pipelines.train import TrainRun
 
 JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=true"
@@ -96,9 +96,9 @@ class NoInnerGradients(FineTune):
 
 
 def check(monkeypatch, learner, *how, options=None):
-    monkeypatch.setattr(compatibility, "learner_class", lambda recipe: learner)
+    monkeypatch.setattr(factory, "learner_class", lambda recipe: learner)
     recipe = RECIPE.model_copy(update={"options": options or {}})
-    compatibility.check_fit(recipe, load_benchmark("demo", "mono-bi"), *how)
+    factory.check_fit(recipe, load_benchmark("demo", "mono-bi"), *how)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from statistics import mean
 from typing import Literal, get_args
 
@@ -27,8 +26,6 @@ log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 10.0
 """Time between two lines of progress."""
-_TAIL = 4096
-"""Bytes at the end of a cell's log that hold its last line."""
 
 State = Literal["done", "failed", "stopped", "queued", "running", "waiting"]
 
@@ -155,10 +152,7 @@ class Pool:
             self._end(self._cells[name], end)
         if time.monotonic() - self._said >= EVERY_SECONDS:
             self._said = time.monotonic()
-            running = [status.cell.name for status in self._within("running")]
-            log.info(
-                "%s", "; ".join([self._counts(), *(f"{name}: {_last_line(self.study.log(name))}" for name in running)])
-            )
+            log.info("%s", self._counts())
         if not ended:
             time.sleep(self.launcher.tick)
 
@@ -234,11 +228,3 @@ def _resolved(config: CellConfig) -> CellConfig:
     if isinstance(config, ScoreConfig):
         return config
     return config.model_copy(update={"recipe": factory.resolved(config.recipe)})
-
-
-def _last_line(path: Path) -> str:
-    """Return the last line of a growing text, or empty."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _TAIL))
-        lines = file.read().decode("utf-8", "replace").splitlines()
-    return lines[-1] if lines else ""

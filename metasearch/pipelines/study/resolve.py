@@ -16,7 +16,6 @@ from metasearch.data.benchmark import Benchmark, build, on_folds
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines import factory
-from metasearch.pipelines.compatibility import check_fit, learner_class
 from metasearch.pipelines.neutral import train_texts
 from metasearch.pipelines.study.folder import StudyFolder
 
@@ -44,9 +43,9 @@ def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
     return tuple(folds)
 
 
-def parse_seeds(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]:
+def parse_seeds(written: Sequence[str], folder: Path, trains: bool) -> tuple[int, ...]:
     """Return the given seeds, or the stored ones, or `CLAIM` if something is trained, or one."""
-    if written is None:
+    if not written:
         study = StudyFolder(folder)
         if study.begun and study.reached:
             kept = study.stored().config.seeds
@@ -56,11 +55,9 @@ def parse_seeds(written: str | None, folder: Path, trains: bool) -> tuple[int, .
             return CLAIM[:1]
         log.info(f"seeds {_join(CLAIM)}; --seeds {CLAIM[0]} takes a third of the time")
         return CLAIM
-    words = [word.strip() for word in written.split(",")]
-    wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
-    if wrong:
-        raise ConfigError(f"--seeds {written}: '{wrong[0]}' is not a seed; expected whole numbers such as 1,2,3")
-    return tuple(dict.fromkeys(map(int, words)))
+    if wrong := [word for word in written if not word.isdecimal() or int(word) >= 2**63]:
+        raise ConfigError(f"--seeds: '{wrong[0]}' is not a seed; expected whole numbers such as 1,2,3")
+    return tuple(dict.fromkeys(map(int, written)))
 
 
 def _join(seeds: Sequence[int]) -> str:
@@ -95,7 +92,7 @@ def build_arms(
                 benchmarks[mode.mode] = on_folds(build(config.on(config.folds[0]), found), config.folds)
             learner, recipe = (name, None) if flag == "learner" else (None, name)
             chosen = library.choose_recipe(mode, config.encoder.name, learner, recipe, changed)
-            links, needed = mode.links, learner_class(chosen).links
+            links, needed = mode.links, factory.learner_class(chosen).links
             needs = " or ".join(map(str, needed))
             if links not in needed:
                 log.info(f"{name} is skipped in mode {mode}, which has {links} links; it needs {needs}")
@@ -104,7 +101,7 @@ def build_arms(
             arm = TrainedArm(arm=f"{name}-{mode}", mode=mode, recipe=factory.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' have the same name and differ; omit one")
-            check_fit(chosen, benchmarks[mode.mode][0], config.compute.precision, config.compute.checkpointing)
+            factory.check_fit(chosen, benchmarks[mode.mode][0], config.compute.precision, config.compute.checkpointing)
             _check_sizes(benchmarks[mode.mode], chosen, config)
         if not fits and (named or flag == "recipe" or name in changes):
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")

@@ -165,10 +165,9 @@ def _detached(standard_input: int) -> Iterator[None]:
 
 
 class _QueuedJob(NamedTuple):
-    """A line of `squeue`: a job's state, why it waits, and the path of its script."""
+    """A line of `squeue`: a job's state and the path of its script."""
 
     state: str
-    reason: str
     script: str
 
 
@@ -180,11 +179,11 @@ class _SlurmCommands:
 
     def jobs(self) -> dict[str, _QueuedJob] | None:
         """Return this user's jobs by number, also some that have ended; None where Slurm does not answer."""
-        said = self._run("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%r|%o")
+        said = self._run("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%o")
         if said is None:
             return None
         # Lines without bars are headers, which `SLURM_CLUSTERS` brings.
-        lines = (line.split("|", 3) for line in said.splitlines() if line.count("|") >= 3)
+        lines = (line.split("|", 2) for line in said.splitlines() if line.count("|") >= 2)
         return {number: _QueuedJob(*rest) for number, *rest in lines}
 
     def cancel(self, numbers: Sequence[str], *options: str) -> bool:
@@ -226,7 +225,6 @@ class Slurm(SubmititLauncher):
         self._states: dict[str, str] = {}  # by number, as of the last look at the queue
         self._ended: dict[str, float] = {}  # when that look first showed the end of a job
         self._told: set[str] = set()  # jobs that were told to end
-        self._held: set[str] = set()  # jobs whose hold was logged
         self._polled = self._refused = -_POLL_SECONDS
         self._stopping = self._again = False
         self._cancel_unknown()
@@ -298,15 +296,11 @@ class Slurm(SubmititLauncher):
         if jobs is None:
             return False
         numbers = [job.job_id for job in self.active.values()]
-        found = {number: jobs.get(number, _QueuedJob(_GONE, "", "")) for number in numbers}
+        found = {number: jobs.get(number, _QueuedJob(_GONE, "")) for number in numbers}
         self._states = {number: job.state for number, job in found.items()}
         # A job that was put back into the queue has not ended.
         ended = [number for number, state in self._states.items() if state in (*_ENDED, _GONE)]
         self._ended = {number: self._ended.get(number, self._polled) for number in ended}
-        for number, job in found.items():
-            if job.state == _PENDING and "held" in job.reason.lower() and number not in self._held:
-                log.warning("job %s is held (%s); continue it with: scontrol release %s", number, job.reason, number)
-                self._held.add(number)
         if self._stopping:
             self._end_jobs()
         return True
