@@ -19,15 +19,15 @@ LEARNERS = ("zero-shot", "fine-tune", "maml", "maml-align")
 @_options.command("crossval")
 @_options.settings(StudyConfig, first=("task", "name"), task="demo")
 @click.option(
-    "--learner", cls=_options.ListOption, metavar="NAMES", shell_complete=_options.complete("learners"),
+    "--learner", cls=_options.ListOption, metavar="NAMES",
     help=f"Learners, each alone or as NAME:MODE; by default all of {','.join(LEARNERS)} that fit a mode; also neutral.",
 )  # fmt: skip
 @click.option(
-    "--recipe", cls=_options.ListOption, metavar="NAMES", shell_complete=_options.complete("recipe"),
+    "--recipe", cls=_options.ListOption, metavar="NAMES",
     help="Further arms by recipe, each alone or as NAME:MODE.",
 )  # fmt: skip
 @click.option(
-    "--mode", "--modes", cls=_options.ListOption, metavar="NAMES", shell_complete=_options.complete("mode"),
+    "--mode", "--modes", cls=_options.ListOption, metavar="NAMES",
     help="Transfer modes of learners without one of their own; each runs in all that it fits.",
 )  # fmt: skip
 @click.option("--folds", metavar="N|LIST", help="Number of folds, or a list such as 0,2; by default all.")

@@ -115,14 +115,11 @@ class Scores:
 
     def results(self) -> list[EvalResult]:
         """Return test scores for the header: the mean over languages in each pool."""
-        means = [row for row in self.rows if row["split"] == "test" and row["language"] == MEAN]
-        before = {_key(row): row["value"] for row in means if row["learner"] == self.before}
-        return [_result(row, before.get(_key(row))) for row in means if row["learner"] == self.label]
+        own = [row for row in self.rows if (row["learner"], row["split"]) == (self.label, "test")]
+        return [_result(row) for row in own if row["language"] == MEAN]
 
 
-def _result(row: Row, before: float | None) -> EvalResult:
-    scale = 1 if is_rank(row["measure"]) else 100
-    args = {"fold": row["fold"], "pool": row["pool"], "questions": row.get("count")}
+def _result(row: Row) -> EvalResult:
     return EvalResult(
         task_type=_task_type(row["pool"]),
         dataset_type=row["task"],
@@ -130,11 +127,9 @@ def _result(row: Row, before: float | None) -> EvalResult:
         dataset_config=f"{row['pool']}, {row['language']}",
         dataset_split=row["split"],
         dataset_revision=row["data"],
-        dataset_args={key: value for key, value in args.items() if value is not None},
         metric_type=row["measure"],
         metric_name=f"{row['measure']}, {row['pool']}, {row['language']}",
-        metric_value=round(scale * row["value"], 2),
-        metric_args=None if before is None else {"before": round(scale * before, 2)},
+        metric_value=round((1 if is_rank(row["measure"]) else 100) * row["value"], 2),
     )
 
 
@@ -148,10 +143,6 @@ def _task_type(pool: str) -> str:
     if pool in DIRECTIONS:
         return "translation"
     return "semantic-similarity" if pool == "pairs" else "information-retrieval"
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return tuple(str(row[key]) for key in ("task", "measure", "pool"))
 
 
 def make_card(

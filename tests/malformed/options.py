@@ -114,7 +114,6 @@ VALUES = [
     ("validate lareka", "unknown task 'lareka'. Did you mean 'lareqa'"),
     ("validate", "Missing argument 'TASK'"),
     ("resume", "Missing argument 'FOLDER'"),
-    ("demo --task lareqa", "'--task': unknown choice 'lareqa'"),
     ("ls taks", "'taks'.*Did you mean 'tasks'"),
     ("ls tasks --include TMP/nowhere", "--include .*nowhere: no such folder"),
     ("trian --mode mono-bi", "no command 'trian'. Did you mean 'train'"),
