@@ -7,6 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from metasearch.cli import main
 from metasearch.errors import DataError
 from metasearch.runs.rows import read_rows
@@ -15,9 +16,7 @@ TRAIN = ["train", "--mode", "trans", "--encoder", "tiny"]
 
 
 def failing(*args, code):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    assert "Traceback" not in result.output
+    result = metasearch(*args, code=code)
     assert result.stdout == ""
     return result.stderr
 

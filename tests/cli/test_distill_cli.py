@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 
+from helpers.commands import metasearch
 from helpers.declarations import write_variant
 from helpers.parallel import (
     DEV,
@@ -20,7 +20,6 @@ from helpers.parallel import (
     write_corpus,
 )
 from metasearch.algorithms.distill import Distill
-from metasearch.cli import main
 from metasearch.compress.student import make_static
 from metasearch.config.distill_run import DistillConfig
 from metasearch.encoders.load import load_encoder
@@ -123,9 +122,9 @@ def test_a_stage_trains_on_all_pairs_but_those_of_sources_in_dev(whole):
 
 @pytest.mark.slow
 def test_the_scores_of_a_stage_are_those_that_evaluate_gives_its_model(whole, place):
-    rows, task = results(whole[0]), ("--task", "few", "--include", str(place))
+    rows, task = results(whole[0]), ("--task", "few", "--include", place)
     for label, model in (("assistant, before", place / "assistant"), ("4 contrast", whole[0] / "model")):
-        said = CliRunner().invoke(main, ["evaluate", "--encoder", str(model), *task, "--json"])
+        said = metasearch("evaluate", "--encoder", model, *task, "--json")
         found = {(row["measure"], row["language"]): row["value"] for row in json.loads(said.stdout)["results"]}
         own = [row for row in rows if row["learner"] == label and row["task"] == "few"]
         stored = [row for row in own if row["pool"] == "multilingual"]

@@ -1,9 +1,10 @@
 """Runs `metasearch crossval` with its cells in this process, as the processes of cells would run them."""
 
-import pytest
-from click.testing import CliRunner
+from functools import partial
 
-from metasearch.cli import main
+import pytest
+
+from helpers.commands import metasearch
 from metasearch.errors import MetasearchError
 from metasearch.pipelines.folders import open_run
 from metasearch.pipelines.study import runner
@@ -64,12 +65,8 @@ def inline(monkeypatch):
     return Inline.begun
 
 
-def run(*args, code=0):
-    """Run `metasearch crossval`; check its exit code and that no traceback is shown."""
-    result = CliRunner().invoke(main, ["crossval", *map(str, args)])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output, result.output
-    return result
+run = partial(metasearch, "crossval")
+"""Runs `metasearch crossval`, as `metasearch` does."""
 
 
 def undisturbed(folder, *flags):
