@@ -15,7 +15,7 @@ from metasearch.config.study import StudyConfig
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import Interrupted
 from metasearch.pipelines import factory, scorer
-from metasearch.pipelines.study import pool, runner
+from metasearch.pipelines.study import runner
 from metasearch.pipelines.study.launchers import JobEnd
 from metasearch.pipelines.study.runner import begin as crossval
 
@@ -178,7 +178,7 @@ def test_ctrl_c_between_cells_that_are_made_ready_ends_though_none_was_begun(tmp
         if len(made) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(pool, "prepare", prepare)
+    monkeypatch.setattr(runner, "prepare", prepare)
     monkeypatch.setattr(runner, "open_launcher", Busy)
     monkeypatch.setattr(Busy, "heard", [], raising=False)
     config = nested(StudyConfig, task="demo-sts", encoder="tiny", folds=(0, 1, 2))

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from metasearch.cli.crossval import configure
+from metasearch.cli.crossval import configure, parse_folds
 from metasearch.config.library import Library
 from metasearch.config.projection import ProjectionSettings
 from metasearch.errors import ConfigError
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.resolve import merged, parse_folds
+from metasearch.pipelines.study.resolve import merged
 
 DEMO = Library().task("demo")
 

@@ -11,57 +11,14 @@ from metasearch.config.projection import ProjectionSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.config.run import flat
 from metasearch.config.study import StudyConfig, TrainedArm
-from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark, build, on_folds
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines import factory
 from metasearch.pipelines.neutral import train_texts
-from metasearch.pipelines.study.folder import StudyFolder
-
-CLAIM = (0, 1, 2)
-"""Seeds of a study that trains, unless others are named."""
 
 log = logging.getLogger(__name__)
 _UNTRAINED = (ZERO_SHOT, NEUTRAL)
-
-
-def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
-    """Return the folds for `5` (the first five), `0,2` or `2,` (a list), or None (all folds)."""
-    known = task.folds.k if task.folds.method == "kfold" else 1
-    if written is None:
-        return tuple(range(known))
-    words = [word.strip() for word in written.removesuffix(",").split(",")]
-    if not all(word.isdecimal() for word in words):
-        raise ConfigError(f"--folds {written}: expected a number of folds (5) or a list of folds (0,2)")
-    folds: Sequence[int] = sorted({int(word) for word in words})
-    if "," not in written:
-        folds = range(folds[0])
-    if not folds or folds[-1] >= known:
-        has = "one fold, 0" if known == 1 else f"{known} folds, 0 to {known - 1}"
-        raise ConfigError(f"--folds {written}: task '{task.name}' has {has}; write a number ({known}) or a list (0,)")
-    return tuple(folds)
-
-
-def parse_seeds(written: Sequence[str], folder: Path, trains: bool) -> tuple[int, ...]:
-    """Return the given seeds, or the stored ones, or `CLAIM` if something is trained, or one."""
-    if not written:
-        study = StudyFolder(folder)
-        if study.begun and study.reached:
-            kept = study.stored().config.seeds
-            log.info(f"seeds {_join(kept)}, which the study has; --seeds adds others")
-            return kept
-        if not trains:
-            return CLAIM[:1]
-        log.info(f"seeds {_join(CLAIM)}; --seeds {CLAIM[0]} takes a third of the time")
-        return CLAIM
-    if wrong := [word for word in written if not word.isdecimal() or int(word) >= 2**63]:
-        raise ConfigError(f"--seeds: '{wrong[0]}' is not a seed; expected whole numbers such as 1,2,3")
-    return tuple(dict.fromkeys(map(int, written)))
-
-
-def _join(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds))
 
 
 def build_arms(
