@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from metasearch import io
+from metasearch.cli.doctor import environment
 from metasearch.data.locate import fetch
 from metasearch.encoders.open import only_cached
 from metasearch.errors import EncoderError, HubError
 from metasearch.io import cache_folder, cached
-from metasearch.pipelines.environment import environment
 
 
 @pytest.fixture(autouse=True)

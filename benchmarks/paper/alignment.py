@@ -33,7 +33,7 @@ from benchmarks.paper.frozen_encoder import frozen_encoder
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.device import device_of
 from metasearch.errors import Interrupted
-from metasearch.pipelines.dev_evaluator import DevEvaluator
+from metasearch.pipelines.factory import DevEvaluator
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.versions import versions
 

@@ -31,7 +31,7 @@ from benchmarks.paper.grid import Point, points
 from benchmarks.paper.small_study_tables import of_encoder, points_table, score
 from metasearch.config.library import Library
 from metasearch.errors import Interrupted, NonFiniteError
-from metasearch.pipelines.compatibility import check_fit
+from metasearch.pipelines.factory import check_fit
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.versions import versions
 

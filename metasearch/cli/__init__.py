@@ -56,7 +56,6 @@ SECTIONS = {
         "ls": "List tasks, modes, recipes, learners and encoders.",
         "show": "Print a task with an episode, a mode or a recipe.",
         "doctor": "Check the environment and folders.",
-        "card": "Print a model card, or set its licence.",
     },
 }
 """Heading of `--help` → its commands and what each does. A command is `command` of the module beside this file that has
@@ -73,8 +72,11 @@ _stderr: TextIO | None = None
 _GONE = dict.fromkeys(
     ("--shots", "--shot-language", "--adapt-steps", "--adapt-lr"),
     "metasearch adapt learns from few labels in closed form, which is better at every number of labels",
-)
-"""Options of earlier versions, and what does their work."""
+) | {
+    "--epochs": "use --set budget.epochs=N",
+    "card": "the card is model/README.md; set its licence in the line license: of its header",
+}
+"""Options and commands of earlier versions, and what does their work."""
 
 _NUMBER = re.compile(r"(?<!\S)\d[\d.,]*(?!\S)")
 """A number that stands alone, and is no part of a file's name."""
@@ -152,6 +154,8 @@ class _Commands(click.Group):
         if ctx.resilient_parsing:  # a shell completes a word, and wants no error
             return super().resolve_command(ctx, args)
         command = args[0]
+        if command in _GONE:
+            raise click.UsageError(f"{command} went; {_GONE[command]}", ctx)
         if command not in _SUMMARIES and not command.startswith("-"):
             raise click.UsageError(f"no command '{command}'.{nearest(command, _SUMMARIES)}", ctx)
         # To take the default instead of an empty value, such as an unset variable, would be a guess.

@@ -1,7 +1,6 @@
 """Command options: generated from the settings of a run, or shared by several commands."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,10 +8,9 @@ from types import NoneType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import click
-from click.shell_completion import CompletionItem
 from pydantic.fields import FieldInfo
 
-from metasearch.config import library, registry, yaml
+from metasearch.config import yaml
 from metasearch.config.base import Flag, Settings
 from metasearch.config.extras import TRACKERS
 from metasearch.config.precision import ALIASES
@@ -20,7 +18,7 @@ from metasearch.config.roles import ROLE_NAMES
 from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, EncodingPrecision, Folders
 from metasearch.config.study import SETTINGS
 from metasearch.config.task import Mode, Task
-from metasearch.errors import ConfigError, MetasearchError, nearest
+from metasearch.errors import ConfigError, nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M", bound=Settings)
@@ -91,32 +89,6 @@ class Command(click.Command):
 
 
 command = partial(click.command, cls=Command)
-
-
-def complete(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return what completes a word in a shell: `paths`, `folders`, or names of plug-ins and declarations.
-
-    A word may be a list with commas. Nothing here imports torch or reads a declaration: a shell waits for it.
-    """
-
-    def find(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        before, comma, word = incomplete.rpartition(",")
-        found: list[str] = []
-        for kind in kinds:
-            if kind in registry.KINDS:
-                with suppress(MetasearchError):  # two packages offer the same name; the command itself reports that
-                    found += registry.names(kind)
-            elif kind in library.WHERE:
-                found += library.names(kind, ctx.params.get("include") or ())
-        # bash forgets what stands before a folder, so that encoders need an item for it.
-        places = [CompletionItem(incomplete, type=_PLACES[kind]) for kind in kinds if kind in _PLACES]
-        names = sorted(name for name in {*found} - {*before.split(",")} if name.startswith(word))
-        return [*places, *(CompletionItem(f"{before}{comma}{name}") for name in names)]
-
-    return find
-
-
-_PLACES = {"paths": "file", "folders": "dir", "encoders": "dir"}
 
 
 def options_group(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -212,8 +184,7 @@ def _option(name: str, field: FieldInfo, defaults: Mapping[str, Any]) -> Callabl
     default = defaults.get(key, None if field.is_required() else field.default)
     shown = isinstance(default, str | int | tuple) and default != () and not isinstance(default, bool)
     how: dict[str, Any] = {"help": str(field.description).replace("\n", " "), "metavar": flag.metavar}
-    completer = complete(flag.complete) if flag.complete else None
-    how |= {"default": default, "show_default": shown, "shell_complete": completer}
+    how |= {"default": default, "show_default": shown}
     how |= _type(field.annotation, [*field.metadata], flag)
     either = default is not False and how.get("is_flag")
     return click.option(f"{flag.name}/--no-{flag.name[2:]}" if either else flag.name, key, **how)
@@ -297,12 +268,12 @@ prompts, trust = setting(EncoderConfig, "prompts"), setting(EncoderConfig, "trus
 
 def encoder(help: str, **more: Any) -> Callable[[F], F]:
     """Return the option `--encoder`; `more` are arguments of `click.option`."""
-    return click.option("--encoder", shell_complete=complete("encoders"), help=help, **more)
+    return click.option("--encoder", help=help, **more)
 
 
 def task(help: str, **more: Any) -> Callable[[F], F]:
     """Return the option `--task`, or another one that takes a task; likewise."""
-    return click.option("--task", shell_complete=complete("task"), help=help, **more)
+    return click.option("--task", help=help, **more)
 
 
 def output(help: str, **more: Any) -> Callable[[F], F]:

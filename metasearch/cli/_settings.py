@@ -41,9 +41,9 @@ def configure(model: type[M], flags: Mapping[str, Any], task: "TaskConfig | None
     beside = task is not None and task.task.data
     values = {**flags, "data": flags["data"] or (None if beside else os.environ.get(VARIABLE))}
     for name, field in _options.settings_in(model):
-        key, complete = _options.parameter_name(name, field), _options.flag_for(name, field).complete
-        if complete in _ABSOLUTE and values.get(key):
-            change, value = _ABSOLUTE[complete], values[key]
+        key, kind = _options.parameter_name(name, field), _options.flag_for(name, field).kind
+        if kind in _ABSOLUTE and values.get(key):
+            change, value = _ABSOLUTE[kind], values[key]
             values[key] = change(value) if isinstance(value, str) else tuple(map(change, value))
     tree = {**_options.tree(model, values), **own}
     if task is not None:
@@ -56,7 +56,7 @@ def _absolute_encoder(name: str) -> str:
 
 
 _ABSOLUTE = {"encoders": _absolute_encoder, "folders": absolute, "paths": absolute}
-"""Kind of names of a setting (`Flag.complete`) → the change that makes a name absolute."""
+"""Kind of names of a setting (`Flag.kind`) → the change that makes a name absolute."""
 
 
 def reject_unused_options(*names: str, why: str) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from metasearch.evaluation.study.arms import Arm
     from metasearch.evaluation.study.study import Study
 
-FORMATS = ("markdown", "latex", "csv", "json")
+FORMATS = ("markdown", "latex", "csv")
 
 _compared = _options.options_group(
     click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),
@@ -35,9 +35,9 @@ _compared = _options.options_group(
 @click.option("--pool", metavar="POOL", help="Pool, such as bilingual; by default the task's.")
 @click.option(
     "--format", "shown", type=click.Choice(FORMATS), default="markdown", show_default=True,
-    help="Output format: csv is one table, json has everything in full precision.",
+    help="Output format; csv is one table.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
+@_options.as_json("everything in full precision")
 def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -> None:
     """Compare learners with a baseline, on the test questions of studies or finished runs.
 
@@ -67,11 +67,11 @@ def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -
     from metasearch.evaluation.report import formats
     from metasearch.evaluation.study.compare import compare
 
-    if as_json and shown != "json":
+    if as_json:
         reject_unused_options("shown", why="--json replaces it; omit --json")
     study, arm = _read(paths, compared)
     comparison = compare(study, arm, **compared)
-    if as_json or shown == "json":
+    if as_json:
         click.echo(json.dumps(tables.as_tree(comparison), ensure_ascii=False, allow_nan=False, indent=1))
     elif shown == "csv":
         click.echo(formats.csv(tables.whole_table(comparison)), nl=False)

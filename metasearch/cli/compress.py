@@ -18,7 +18,7 @@ _RULE = (
 
 
 @_options.command("compress")
-@click.argument("encoder", shell_complete=_options.complete("encoders"))
+@click.argument("encoder")
 @_options.settings(CompressSettings)
 @click.option("--sizes-only", is_flag=True, help="Print the table and write nothing; a config.json is enough.")
 @_options.options_group(_options.device, _options.trust, _options.output("Folder of the student; new or empty."))

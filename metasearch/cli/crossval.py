@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,23 +11,29 @@ from metasearch.cli import _options, _settings
 from metasearch.config.study import LauncherConfig, StudyConfig, place_of
 from metasearch.errors import CellsFailed, ConfigError, nearest
 
+if TYPE_CHECKING:
+    from metasearch.config.task import Task
+    from metasearch.evaluation.study.study import Study
+
 log = logging.getLogger(__name__)
 
+CLAIM = (0, 1, 2)
+"""Seeds of a study that trains, unless others are named."""
 LEARNERS = ("zero-shot", "fine-tune", "maml", "maml-align")
 
 
 @_options.command("crossval")
 @_options.settings(StudyConfig, first=("task", "name"), task="demo")
 @click.option(
-    "--learner", cls=_options.ListOption, metavar="NAMES", shell_complete=_options.complete("learners"),
+    "--learner", cls=_options.ListOption, metavar="NAMES",
     help=f"Learners, each alone or as NAME:MODE; by default all of {','.join(LEARNERS)} that fit a mode; also neutral.",
 )  # fmt: skip
 @click.option(
-    "--recipe", cls=_options.ListOption, metavar="NAMES", shell_complete=_options.complete("recipe"),
+    "--recipe", cls=_options.ListOption, metavar="NAMES",
     help="Further arms by recipe, each alone or as NAME:MODE.",
 )  # fmt: skip
 @click.option(
-    "--mode", "--modes", cls=_options.ListOption, metavar="NAMES", shell_complete=_options.complete("mode"),
+    "--mode", "--modes", cls=_options.ListOption, metavar="NAMES",
     help="Transfer modes of learners without one of their own; each runs in all that it fits.",
 )  # fmt: skip
 @click.option("--folds", metavar="N|LIST", help="Number of folds, or a list such as 0,2; by default all.")
@@ -103,8 +109,25 @@ def run(
         if report.is_file() and not as_json:  # of the cells that are done
             click.echo(report.read_text(encoding="utf-8"))
         raise
-    rows = runner.means(study) if as_json else []
+    rows = _means(study) if as_json else []
     _settings.show(RunResult(folder, rows, report.read_text(encoding="utf-8")), as_json, "study")
+
+
+def _means(study: "Study") -> list[dict[str, Any]]:
+    """Return the means of every arm over languages, seeds and folds, by measure, pool and split, as JSON."""
+    from metasearch.evaluation.report.main_table import ordered, over_languages
+    from metasearch.evaluation.study.study import ScoreSelection
+
+    rows = []
+    for arm in ordered(study):
+        for selection in (
+            ScoreSelection(m, p, s) for s in ("test", "dev") for m in study.measures for p in study.pools
+        ):
+            mean = over_languages(study, arm, selection)
+            if mean is not None:
+                named = {"arm": arm.label, "split": selection.split, **selection._asdict()}
+                rows.append({**named, "mean": mean.mean, "sd": mean.sd, "count": mean.count, "over": mean.over})
+    return rows
 
 
 def configure(
@@ -115,7 +138,7 @@ def configure(
     from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
     from metasearch.config.run import DataConfig
     from metasearch.pipelines.study.folder import StudyFolder
-    from metasearch.pipelines.study.resolve import build_arms, parse_folds, parse_seeds, resolve_neutral
+    from metasearch.pipelines.study.resolve import build_arms, resolve_neutral
 
     library = _settings.library(flags["include"])
     whole = library.fold(DataConfig(task=flags["task"]))
@@ -125,7 +148,7 @@ def configure(
     changes = _changes(assignments, [*learners, *recipe])
     flags["encoder"] = flags["encoder"] or task.encoder
     trained = bool(recipe or {*learners} - {ZERO_SHOT, NEUTRAL})
-    runs = {"folds": parse_folds(folds, task), "seeds": parse_seeds(",".join(seeds) or None, folder, trains=trained)}
+    runs = {"folds": parse_folds(folds, task), "seeds": parse_seeds(seeds, folder, trains=trained)}
     config = _settings.configure(StudyConfig, flags, whole, threads=flags["threads"], **runs)
     arms = build_arms(learners, recipe, mode, changes, config, library, bool(learner))
     for key in ("max_steps", "keep_models"):
@@ -133,6 +156,46 @@ def configure(
             log.warning("--%s has no effect: nothing is trained", key.replace("_", "-"))
     own = {"trained": arms, "neutral": resolve_neutral(learners, changes, config)}
     return StudyConfig.model_validate({**dict(config), **own})
+
+
+def parse_folds(written: str | None, task: "Task") -> tuple[int, ...]:
+    """Return the folds for `5` (the first five), `0,2` or `2,` (a list), or None (all folds)."""
+    known = task.folds.k if task.folds.method == "kfold" else 1
+    if written is None:
+        return tuple(range(known))
+    words = [word.strip() for word in written.removesuffix(",").split(",")]
+    if not all(word.isdecimal() for word in words):
+        raise ConfigError(f"--folds {written}: expected a number of folds (5) or a list of folds (0,2)")
+    folds: Sequence[int] = sorted({int(word) for word in words})
+    if "," not in written:
+        folds = range(folds[0])
+    if not folds or folds[-1] >= known:
+        has = "one fold, 0" if known == 1 else f"{known} folds, 0 to {known - 1}"
+        raise ConfigError(f"--folds {written}: task '{task.name}' has {has}; write a number ({known}) or a list (0,)")
+    return tuple(folds)
+
+
+def parse_seeds(written: Sequence[str], folder: Path, trains: bool) -> tuple[int, ...]:
+    """Return the given seeds, or the stored ones, or `CLAIM` if something is trained, or one."""
+    from metasearch.pipelines.study.folder import StudyFolder
+
+    if not written:
+        study = StudyFolder(folder)
+        if study.begun and study.reached:
+            kept = study.stored().config.seeds
+            log.info(f"seeds {_join(kept)}, which the study has; --seeds adds others")
+            return kept
+        if not trains:
+            return CLAIM[:1]
+        log.info(f"seeds {_join(CLAIM)}; --seeds {CLAIM[0]} takes a third of the time")
+        return CLAIM
+    if wrong := [word for word in written if not word.isdecimal() or int(word) >= 2**63]:
+        raise ConfigError(f"--seeds: '{wrong[0]}' is not a seed; expected whole numbers such as 1,2,3")
+    return tuple(dict.fromkeys(map(int, written)))
+
+
+def _join(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
 
 
 def _changes(assignments: Sequence[str], arms: Sequence[str]) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from metasearch.io import near
 
 @_options.command("distill")
 @click.option(
-    "--recipe", default="compress", show_default=True, shell_complete=_options.complete("distillation"),
+    "--recipe", default="compress", show_default=True,
     help="Recipe by name; see `metasearch ls distillations`.",
 )  # fmt: skip
 @_options.settings(DistillConfig)

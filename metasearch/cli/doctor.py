@@ -1,13 +1,22 @@
-"""`metasearch doctor`: report the environment and check folders."""
+"""`metasearch doctor`: report the environment and check folders. The report works without torch, too."""
 
 import dataclasses
 import json
-from collections.abc import Sequence
+import os
+import platform
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from metasearch.cli import _options
+from metasearch.data.locate import VARIABLE as DATA
+from metasearch.errors import DataError, EncoderError, first_line
+from metasearch.io import VARIABLE as CACHE
+from metasearch.io import cache_folder
+from metasearch.runs.findings import Finding, Section, examine
+from metasearch.runs.versions import LIBRARIES, cores, installed, memory, processor
+from metasearch.version import __version__
 
 _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 
@@ -20,7 +29,7 @@ _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool, as_json: bool) -> None:
     """Print versions, devices, data and the cache, and check each FOLDER.
 
-    FOLDER is a run, a distillation, a study, an index, an encoder, an export to ONNX, a tokenizer or a prepared corpus.
+    FOLDER is a run, a distillation, a study, an index, an encoder, an export to ONNX or a prepared corpus.
     A line that begins with `bad` is a problem, and the exit code is that of the worst one; a line with `-` is no
     problem. Nothing is fetched or changed.
 
@@ -29,9 +38,6 @@ def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool
       metasearch doctor
       metasearch doctor runs/lareqa studies/lareqa
     """
-    from metasearch.pipelines.environment import environment
-    from metasearch.runs.findings import Section
-
     sections: list[Section] = []
 
     def show(section: Section) -> None:
@@ -56,3 +62,45 @@ def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool
     else:
         click.echo(f"problems: {len(codes) or 'none'}")
     ctx.exit(max(codes, default=0))
+
+
+def environment() -> Iterator[Section]:
+    """Yield versions, machine, data and cache; changes nothing and uses no network."""
+    versions = {"python": platform.python_version(), "metasearch": __version__}
+    versions |= {name: version for name in LIBRARIES if (version := installed(name))}
+    yield Section("versions", [Finding(*each) for each in versions.items()])
+    machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{memory() / 2**30:.1f} GiB"}
+    found = [*(Finding(*each) for each in machine.items()), examine("devices", _devices), examine("speed", _speed)]
+    yield Section("machine", found)
+    yield Section("data", [examine(DATA, _data), examine("cache", _cache)])
+
+
+def _cache() -> str:
+    return f"{cache_folder()}; {CACHE} changes it"
+
+
+def _devices() -> str:
+    try:
+        import torch
+    except (ImportError, OSError) as error:  # missing, or its shared libraries are
+        raise EncoderError(f"torch cannot be imported: {first_line(error)}") from error
+    found = [f"cpu with {torch.get_num_threads()} threads; set OMP_NUM_THREADS to change"]
+    for number in range(torch.cuda.device_count()):
+        known = torch.cuda.get_device_properties(number)
+        found.append(f"cuda:{number} {known.name}, {known.total_memory / 2**30:.1f} GiB")
+    return "; ".join([*found, *(["mps"] if torch.backends.mps.is_available() else [])])
+
+
+def _speed() -> str:
+    from metasearch.encoders.cpu_rates import TIMES, cpu_rates, fastest, kept_rates
+
+    rates = ", ".join(f"{name} {rate:,.0f}" if rate else f"{name} none" for name, rate in cpu_rates(False).items())
+    count = f"measured by {min(kept_rates()[1], TIMES)} of {TIMES} commands so far"
+    return f"GFLOP/s of this CPU: {rates}; {count}; --precision auto takes {fastest(False)}"
+
+
+def _data() -> str:
+    folder = os.environ.get(DATA)
+    if folder and not Path(folder).is_dir():
+        raise DataError(f"{folder}: no such folder")
+    return folder or "not set; it names a folder with the data of tasks"

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,6 @@ from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
     from metasearch.config.task import Task
-    from metasearch.data.records import Data, RetrievalData
 
 
 @_options.command("evaluate")
@@ -60,8 +59,6 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
     with ProgressBar("evaluate") as bar:
         rows = evaluate_encoder(config, benchmark, bar, trec_run)
     shown = tables(rows, config.split, [str(each) for each in benchmark.measures])
-    if any(row["measure"] == "best-own" for row in rows):
-        shown += _describe_chance(benchmark.part(config.split))
     print_result(as_json, {"results": rows}, shown)
     if output is not None:
         atomic_write(output, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
@@ -83,9 +80,3 @@ def _check(task: "Task", config: EvaluateConfig, trec_run: Path | None) -> None:
         raise ConfigError(f"--trec-run: task '{task.name}' is a {task.kind} task; only retrieval tasks have rankings")
     if trec_run and config.pools[0] in ("bilingual", "monolingual"):
         raise ConfigError(f"--trec-run: pool '{config.pools[0]}' is one ranking per language; put another --pool first")
-
-
-def _describe_chance(data: "Data") -> str:
-    """Return the value of `best-own` of an encoder that ignores languages."""
-    found = len({candidate.language for candidate in cast("RetrievalData", data).candidates})
-    return f"\n\nbest-own without language bias: 1/L = {100 / found:.2f}, with an answer in each of {found} languages"

@@ -11,7 +11,7 @@ from metasearch.config.compress import Form
 
 
 @_options.command("export")
-@click.argument("encoder", shell_complete=_options.complete("encoders"))
+@click.argument("encoder")
 @_options.settings(Form)
 @_options.task("Score on the test part of a task before and after; --onnx --int8 needs it.")
 @_options.options_group(_options.one_fold, _options.trust)

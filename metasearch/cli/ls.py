@@ -52,14 +52,14 @@ def _entries(library: "Library", kind: str) -> Iterator[tuple[str, str]]:
 
 
 @_options.command("show")
-@click.argument("name", shell_complete=_options.complete("task", "recipe", "distillation"))
+@click.argument("name")
 @click.option(
-    "--mode", shell_complete=_options.complete("mode"),
+    "--mode",
     help="Transfer mode: print its arrangements for the task, and draw one episode.",
 )  # fmt: skip
 @click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the episode.")
 @click.option(
-    "--recipe", shell_complete=_options.complete("recipe"),
+    "--recipe",
     help="Recipe that says how to draw; by default the recipe of the mode's learner.",
 )  # fmt: skip
 @_options.seed("Random seed of the draw.")
@@ -120,7 +120,7 @@ def _episode(
 
 
 @_options.command("validate")
-@click.argument("task", shell_complete=_options.complete("task"))
+@click.argument("task")
 @_options.options_group(_options.data, _options.include)
 def validate(task: str, data: str | None, include: Sequence[str]) -> None:
     """Load TASK, resolve its names, read its data, cut its folds, and draw and embed an episode of every mode.

@@ -13,7 +13,7 @@ from metasearch.errors import ConfigError
 
 
 @_options.command("neutralise")
-@click.argument("encoder", shell_complete=_options.complete("encoders"))
+@click.argument("encoder")
 @click.option(
     "--texts", type=click.Path(path_type=Path), multiple=True, metavar="PATH",
     help="Files named by their language, de.txt or en-de.tsv, folders of them, or a parallel corpus; repeatable.",
@@ -21,7 +21,7 @@ from metasearch.errors import ConfigError
 @_options.task("Task whose training split of the fold is read instead of --texts, without its labels.")
 @_options.settings(ProjectionSettings, first=("languages",))
 @click.option(
-    "--evaluate", "tasks", cls=_options.ListOption, metavar="TASKS", shell_complete=_options.complete("task"),
+    "--evaluate", "tasks", cls=_options.ListOption, metavar="TASKS",
     help="Score on the test part before and after; by default: --task.",
 )  # fmt: skip
 @_options.options_group(_options.one_fold, _options.device, _options.trust)

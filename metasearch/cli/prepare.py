@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     help="Drop pairs with a side in another language, detected among these, such as de,en,fr.",
 )  # fmt: skip
 @click.option(
-    "--exclude", multiple=True, metavar="TASK|FILE", shell_complete=_options.complete("task"),
+    "--exclude", multiple=True, metavar="TASK|FILE",
     help="Drop texts that are in this test set; repeatable.",
 )  # fmt: skip
 @click.option(

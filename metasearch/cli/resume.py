@@ -47,7 +47,7 @@ def command(
         _follow(until_eof)
         click.echo(f"{SHARDS.work(folder, trust_remote_code):,} parts encoded")
         return
-    from metasearch.pipelines.resume import kind_of, open_run
+    from metasearch.pipelines.folders import kind_of, open_run
     from metasearch.pipelines.run import WAIT_SECONDS
 
     if kind_of(folder) == "study":

@@ -1,5 +1,6 @@
 """`metasearch train` and `demo`: meta-train an encoder, and score it against zero-shot."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import click
 from metasearch.cli import _options, _settings
 from metasearch.cli._settings import execute, fresh_folder, show
 from metasearch.config.run import RunConfig
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
     from metasearch.pipelines.run import RunResult
@@ -18,14 +19,11 @@ if TYPE_CHECKING:
 @_options.command("train")
 @_options.settings(RunConfig, first=("mode", "task", "name"), task="demo")
 @click.option(
-    "--learner", shell_complete=_options.complete("learners"),
+    "--learner",
     help="Learner; by default maml-align for a mode of three links, maml for one of two.",
 )  # fmt: skip
-@click.option(
-    "--recipe", shell_complete=_options.complete("recipe"), help="Hyper-parameters by name; by default the learner's."
-)
+@click.option("--recipe", help="Hyper-parameters by name; by default the learner's.")
 @_options.assignments
-@click.option("--epochs", type=click.IntRange(min=1), help="Passes over meta-train and meta-valid at most.")
 @_options.run
 def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Meta-train an encoder on a task, and report its scores against zero-shot.
@@ -44,8 +42,7 @@ def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **fla
 
 
 def configure(
-    mode: str | None, learner: str | None, recipe: str | None, assignments: Sequence[str], epochs: int | None,
-    **flags: Any,
+    mode: str | None, learner: str | None, recipe: str | None, assignments: Sequence[str], **flags: Any
 ) -> RunConfig:  # fmt: skip
     """Return the settings of a run, with all names checked."""
     from metasearch.config.run import DataConfig
@@ -59,11 +56,7 @@ def configure(
     parsed = library.mode(mode)
     library.arrangements(whole.task, parsed)
     flags["encoder"] = flags["encoder"] or whole.task.encoder
-    keys = [each.partition("=")[0].strip() for each in assignments]
-    if epochs and (same := next((key for key in keys if key in ("budget", "budget.epochs")), None)):
-        raise ConfigError(f"--epochs {epochs} and --set {same} set the same value; omit one")
-    changes = [*assignments, *([f"budget.epochs={epochs}"] if epochs else [])]
-    chosen = library.choose_recipe(parsed, flags["encoder"], learner, recipe, changes)
+    chosen = library.choose_recipe(parsed, flags["encoder"], learner, recipe, assignments)
     return _settings.configure(RunConfig, flags, whole, mode=parsed, recipe=chosen)
 
 
@@ -73,15 +66,16 @@ LEARNERS = (("fine-tune", "trans"), ("maml", "trans"), ("maml-align", "mono-bi-m
 BUDGET = ("meta_train=120", "meta_valid=40", "epochs=1", "eval_every=10", "patience=0")
 """Of learners that have no recipe for the encoder: the papers' budgets are for days."""
 
+_QUESTION = "How do sailors know at night which lighthouse they are looking at?"
+
 
 @_options.command("demo")
-@click.option("--task", type=click.Choice(["demo", "demo-sts"]), default="demo", show_default=True, help="Task.")
-@_options.encoder("Built-in name, local folder or hub name; by default the task's, `mini`.")
+@_options.encoder("Built-in name, local folder or hub name; by default `mini`.")
 @_options.seed("Random seed of the runs.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="Optimizer steps of each learner at most.")
 @_options.options_group(_options.device, _options.output("Folder of the runs; by default a new one below runs/."))
 @_options.as_json()
-def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **flags: Any) -> None:
+def demo(encoder: str | None, output: Path | None, as_json: bool, **flags: Any) -> None:
     """Train fine-tune, MAML and MAML-Align on the embedded benchmark, and compare them with zero-shot in one table.
 
     It names the commands that index its articles with the last encoder, and search them in any language.
@@ -90,26 +84,22 @@ def demo(task: str, encoder: str | None, output: Path | None, as_json: bool, **f
     from metasearch.pipelines.train import TrainRun
     from metasearch.runs.progress import ProgressBar
 
-    folder = output or fresh_folder(task)
+    folder = output or fresh_folder("demo")
     claim(folder)
     library, results = _settings.library(()), []
-    encoder = encoder or library.task(task).encoder
+    encoder = encoder or library.task("demo").encoder
     for learner, mode in LEARNERS:
-        chosen = "mono-bi" if task == "demo-sts" and mode == "trans" else mode
         tuned = library.recipe_for(learner, encoder) != learner
         budget = () if tuned else [f"budget.{value}" for value in BUDGET]
         config = configure(
-            mode=chosen, task=task, encoder=encoder, learner=learner, recipe=None, assignments=budget, epochs=None,
-            include=(), data=None, **flags,
+            mode=mode, task="demo", encoder=encoder, learner=learner, recipe=None, assignments=budget, include=(),
+            data=None, **flags,
         )  # fmt: skip
         results.append(TrainRun(config, folder / learner).execute(ProgressBar))
     show(_side_by_side(folder, results), as_json)
-    if library.task(task).kind == "retrieval":
-        from metasearch.pipelines.demo import write_articles
-
-        click.echo("index and search the articles with the last encoder:", err=as_json)
-        for line in write_articles(folder, folder / LEARNERS[-1][0] / "model", task):
-            click.echo(f"  {line}", err=as_json)
+    click.echo("index and search the articles with the last encoder:", err=as_json)
+    for line in _write_articles(folder, folder / LEARNERS[-1][0] / "model"):
+        click.echo(f"  {line}", err=as_json)
 
 
 def _side_by_side(folder: Path, results: "Sequence[RunResult]") -> "RunResult":
@@ -124,3 +114,24 @@ def _side_by_side(folder: Path, results: "Sequence[RunResult]") -> "RunResult":
     combined = "\n\n".join(parts) + "\n"
     atomic_write(folder / "report.md", combined)
     return RunResult(folder, rows, combined)
+
+
+def _write_articles(folder: Path, encoder: Path) -> list[str]:
+    """Write the sentences of the benchmark beside the runs; return the commands that index and search them."""
+    from metasearch.data.benchmark import load_benchmark
+    from metasearch.data.records import RetrievalData
+    from metasearch.io import atomic_write_all
+
+    data = load_benchmark("demo").data
+    assert isinstance(data, RetrievalData)
+    rows: dict[Path, str] = {}
+    for candidate in data.candidates:
+        path = folder / "articles" / f"{candidate.language}.jsonl"
+        row = json.dumps({"text": candidate.shown or candidate.text}, ensure_ascii=False)
+        rows[path] = f"{rows.get(path, '')}{row}\n"
+    atomic_write_all(rows)
+    articles, index = quoted(folder / "articles"), quoted(folder / "index")
+    return [
+        f"metasearch index {articles} -o {index} --encoder {quoted(encoder)}",
+        f'metasearch search {index} "{_QUESTION}"',
+    ]

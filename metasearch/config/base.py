@@ -50,12 +50,11 @@ class Flag:
 
     Attributes:
         name: its flag; empty for `--` and the name of the field.
-        complete: kind of names that a shell completes: `paths`, `folders`, `encoders`, or a kind of declaration such as
-            `task`. Runs hold paths, folders and local encoders as absolute paths.
+        kind: `paths`, `folders` or `encoders`, which runs hold as absolute paths where they are local.
         comma: whether a repeated flag also takes lists with commas: not where a value may have a comma, as a path may.
     """
 
     name: str = ""
     metavar: str | None = None
-    complete: str | None = None
+    kind: str | None = None
     comma: bool = False

@@ -11,11 +11,11 @@ from metasearch.config.run import ComputeConfig, FoldConfig, Folders
 class RolesConfig(Settings):
     """The encoders of a distillation."""
 
-    teacher: Annotated[Name | None, Flag(metavar="ENCODER", complete="encoders")] = None
+    teacher: Annotated[Name | None, Flag(metavar="ENCODER", kind="encoders")] = None
     """Frozen encoder that knows the pivot language."""
-    assistant: Annotated[Name | None, Flag(metavar="ENCODER", complete="encoders")] = None
+    assistant: Annotated[Name | None, Flag(metavar="ENCODER", kind="encoders")] = None
     """Encoder of full size from which the student is built."""
-    student: Annotated[Name | None, Flag(metavar="ENCODER", complete="encoders")] = None
+    student: Annotated[Name | None, Flag(metavar="ENCODER", kind="encoders")] = None
     """Encoder to train, if it is not built from the assistant."""
     trust_remote_code: bool = False
     """Run Python code that comes with an encoder."""
@@ -24,11 +24,11 @@ class RolesConfig(Settings):
 class TextsConfig(Settings):
     """The texts of a distillation."""
 
-    corpus: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
+    corpus: Annotated[tuple[str, ...], Flag(metavar="PATH", kind="paths")] = ()
     """Folder or file of translations; repeatable."""
-    scored: Annotated[tuple[str, ...], Flag(metavar="FILE", complete="paths")] = ()
+    scored: Annotated[tuple[str, ...], Flag(metavar="FILE", kind="paths")] = ()
     """Sentence pairs with scores from 0 to 5; repeatable."""
-    entailment: Annotated[tuple[str, ...], Flag(metavar="FILE", complete="paths")] = ()
+    entailment: Annotated[tuple[str, ...], Flag(metavar="FILE", kind="paths")] = ()
     """SNLI or MultiNLI file; repeatable."""
 
     def of(self, stage: Stage) -> tuple[str, ...]:
@@ -45,9 +45,9 @@ class DistillConfig(Settings):
     texts: TextsConfig = TextsConfig()
     data: Folders = Folders()
     compute: ComputeConfig = ComputeConfig()
-    evaluate: Annotated[tuple[FoldConfig, ...], Flag(metavar="TASKS", complete="task", comma=True)] = ()
+    evaluate: Annotated[tuple[FoldConfig, ...], Flag(metavar="TASKS", comma=True)] = ()
     """Score on tasks before the first and after each stage."""
-    targets: Annotated[str | None, Flag(name="--teacher-cache", metavar="DIR", complete="folders")] = None
+    targets: Annotated[str | None, Flag(name="--teacher-cache", metavar="DIR", kind="folders")] = None
     """Folder for the embeddings of frozen encoders; by default in the run."""
     target_type: Annotated[TargetType, Flag(name="--teacher-cache-dtype")] = "float32"
     """Number format of these embeddings; float16 takes half of the space."""

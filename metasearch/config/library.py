@@ -20,8 +20,6 @@ from metasearch.config.task import Mode, Phase, Task, resolve
 from metasearch.config.yaml import Model
 from metasearch.errors import ConfigError, first_line, nearest, quoted, require_known
 
-# Names in folders, without reading a declaration, so that completion in the shell is quick.
-
 WHERE = {"task": "", "mode": "modes", "recipe": "recipes", "distillation": "distillation"}
 """Kind of a declaration → the folder of its files."""
 
@@ -40,12 +38,6 @@ def shipped() -> Path:
 def files(folder: Path, kind: str) -> list[Path]:
     """Return the files in a folder that declare a kind, by name."""
     return sorted((folder / WHERE[kind]).glob("*.yaml"))
-
-
-def names(kind: str, include: Iterable[str | Path] = ()) -> Iterator[str]:
-    """Yield the names of a kind, from the shipped folder and others, which need not exist."""
-    for folder in (shipped(), *map(Path, include)):
-        yield from (path.stem for path in files(folder, kind))
 
 
 class Library:

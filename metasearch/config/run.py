@@ -35,9 +35,9 @@ DEFAULT_ENCODER = "e5" if find_spec(E5_PACKAGE) else SMALL_ENCODER
 class Folders(Settings):
     """Where data files and further declarations are."""
 
-    data: Annotated[str | None, Flag(metavar="DIR", complete="folders")] = None
+    data: Annotated[str | None, Flag(metavar="DIR", kind="folders")] = None
     """Folder with the task's files, or a parent; by default METASEARCH_DATA."""
-    include: Annotated[tuple[str, ...], Flag(metavar="DIR", complete="folders")] = ()
+    include: Annotated[tuple[str, ...], Flag(metavar="DIR", kind="folders")] = ()
     """Folder with further tasks, modes/ and recipes/; repeatable."""
 
 
@@ -51,7 +51,7 @@ class FoldedData(Folders):
 class DataConfig(FoldedData):
     """A task by name, with one fold held out: what a user asks for."""
 
-    task: Annotated[str, Flag(complete="task")]
+    task: str
     """Task by name; see `metasearch ls tasks`."""
     fold: Count = 0
     """Fold to hold out."""
@@ -74,7 +74,7 @@ class TaskConfig(FoldedData):
         declared_in: folder of the task's file, to which its paths are relative; None is the shipped folder.
     """
 
-    task: Annotated[Task, Flag(complete="task")]
+    task: Task
     """Task by name; see `metasearch ls tasks`."""
     declared_in: str | None = None
 
@@ -89,7 +89,7 @@ class FoldConfig(TaskConfig):
 class EncoderConfig(Settings):
     """An encoder, and how its checkpoint is read."""
 
-    name: Annotated[Name, Flag(name="--encoder", complete="encoders")]
+    name: Annotated[Name, Flag(name="--encoder", kind="encoders")]
     """Built-in name, local folder or hub name; by default the task's encoder."""
     prompts: Annotated[Mapping[PublicRole, str], Flag(name="--prompt", metavar="ROLE=TEXT")] = {}
     """Text before the texts of a role (query, document or text), instead of the encoder's own; repeatable."""
@@ -133,7 +133,7 @@ class RunConfig(Settings):
     encoder: EncoderConfig
     recipe: Recipe
     compute: ComputeConfig = ComputeConfig()
-    mode: Annotated[Mode, Flag(complete="mode")]
+    mode: Mode
     """Transfer mode, such as mono-bi-multi; see `metasearch ls modes`."""
     seed: Annotated[Seed, Flag(metavar="SEED")] = 0
     """Random seed for episodes, dropout and the `tiny` encoder."""
@@ -182,11 +182,11 @@ class TuneConfig(Settings):
     columns: Mapping[str, str] = {}
     ignore_identical_ids: bool = False
     """Labels in a BEIR folder: do not rank a document for the query with the same id, as in ArguAna."""
-    documents: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
+    documents: Annotated[tuple[str, ...], Flag(metavar="PATH", kind="paths")] = ()
     """File or folder to search, as for `metasearch index`; repeatable."""
     base: Annotated[tuple[str, ...], Flag(metavar="ADDRESS[=FOLDER]")] = ()
     """Address that stands for the documents or a folder, such as https://example.org/help/=help; repeatable."""
-    translations: Annotated[tuple[str, ...], Flag(metavar="PATH", complete="paths")] = ()
+    translations: Annotated[tuple[str, ...], Flag(metavar="PATH", kind="paths")] = ()
     """File or folder of translations, as for `metasearch distill --corpus`; repeatable."""
     encoder: EncoderConfig = EncoderConfig(name=DEFAULT_ENCODER)
     learners: Annotated[tuple[str, ...], Flag(metavar="LIST", comma=True)] = ()

@@ -1,6 +1,7 @@
 """The parts of the model cards that commands write, and how they become one; each command fills in its own."""
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,14 +23,16 @@ from metasearch.encoders.inputs import is_static
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import is_path
-from metasearch.errors import MetasearchError
-from metasearch.pipelines.card_file import CARD, UNKNOWN, read_licence, read_title
+from metasearch.errors import first_line
 from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, fact_table, markdown
 from metasearch.runs.rows import MEAN, STAGE, Row
 from metasearch.runs.versions import LOCAL, describe_versions, versions
 
 log = logging.getLogger(__name__)
 
+CARD = "README.md"
+UNKNOWN = "unknown"
+"""Licence of a model until its owner states one; model hubs know the word."""
 SERVERS = (
     "text-embeddings-inference and vLLM do not normalise between pooling and the projection, so they compute other "
     "vectors. An ONNX graph (`metasearch export --onnx`) carries the projection."
@@ -111,14 +114,11 @@ class Scores:
 
     def results(self) -> list[EvalResult]:
         """Return test scores for the header: the mean over languages in each pool."""
-        means = [row for row in self.rows if row["split"] == "test" and row["language"] == MEAN]
-        before = {_key(row): row["value"] for row in means if row["learner"] == self.before}
-        return [_result(row, before.get(_key(row))) for row in means if row["learner"] == self.label]
+        own = [row for row in self.rows if (row["learner"], row["split"]) == (self.label, "test")]
+        return [_result(row) for row in own if row["language"] == MEAN]
 
 
-def _result(row: Row, before: float | None) -> EvalResult:
-    scale = 1 if is_rank(row["measure"]) else 100
-    args = {"fold": row["fold"], "pool": row["pool"], "questions": row.get("count")}
+def _result(row: Row) -> EvalResult:
     return EvalResult(
         task_type=_task_type(row["pool"]),
         dataset_type=row["task"],
@@ -126,11 +126,9 @@ def _result(row: Row, before: float | None) -> EvalResult:
         dataset_config=f"{row['pool']}, {row['language']}",
         dataset_split=row["split"],
         dataset_revision=row["data"],
-        dataset_args={key: value for key, value in args.items() if value is not None},
         metric_type=row["measure"],
         metric_name=f"{row['measure']}, {row['pool']}, {row['language']}",
-        metric_value=round(scale * row["value"], 2),
-        metric_args=None if before is None else {"before": round(scale * before, 2)},
+        metric_value=round((1 if is_rank(row["measure"]) else 100) * row["value"], 2),
     )
 
 
@@ -144,10 +142,6 @@ def _task_type(pool: str) -> str:
     if pool in DIRECTIONS:
         return "translation"
     return "semantic-similarity" if pool == "pairs" else "information-retrieval"
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return tuple(str(row[key]) for key in ("task", "measure", "pool"))
 
 
 def make_card(
@@ -248,17 +242,24 @@ def find_base(role: str, name: str, fingerprint: str = "") -> Base:
         licence, title = _read_card(Path(name) / CARD)
         return Base(role, "a local checkpoint", None, licence, fingerprint, title)
     cached = try_to_load_from_cache(name, CARD)
-    licence = read_licence(Path(cached)) if isinstance(cached, str) else UNKNOWN
+    licence, _ = _read_card(Path(cached)) if isinstance(cached, str) else (UNKNOWN, "")
     return Base(role, f"`{name}`", name, licence, fingerprint)
 
 
-def _read_card(card: Path) -> tuple[str, str]:
-    """Return a card's licence and title."""
-    try:
-        return read_licence(card), read_title(card) if card.is_file() else ""
-    except MetasearchError as error:
-        log.warning("%s: ignored in the new card: %s", card, error)
+def _read_card(path: Path) -> tuple[str, str]:
+    """Return a card's licences and first heading: `unknown` and an empty text where there is no card."""
+    if not path.is_file():
         return UNKNOWN, ""
+    try:
+        # ModelCard.load would look for a missing file on the hub.
+        card = ModelCard(path.read_text(encoding="utf-8-sig"))
+    except Exception as error:  # the YAML library and the card raise errors of their own
+        log.warning("%s: ignored in the new card: its header cannot be read: %s", path, first_line(error))
+        return UNKNOWN, ""
+    stated = card.data.get("license")
+    licences = [each for each in (stated if isinstance(stated, list) else [stated]) if isinstance(each, str) and each]
+    title = re.search(r"^# +(.+?) *$", card.text, re.M)
+    return ", ".join(licences) or UNKNOWN, title[1] if title else ""
 
 
 def describe_task(use: str, task: Task, rows: Sequence[Row]) -> Dataset:

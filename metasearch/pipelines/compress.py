@@ -18,8 +18,7 @@ from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.io import atomic_write
 from metasearch.io.output import whole
-from metasearch.pipelines.card_file import CARD
-from metasearch.pipelines.cards import Dataset, describe_value, find_base, make_card
+from metasearch.pipelines.cards import CARD, Dataset, describe_value, find_base, make_card
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 

@@ -5,15 +5,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tokenizers import Tokenizer
-
-from metasearch.compress.onnx_encoder import TOKENIZER, OnnxEncoder
+from metasearch.compress.onnx_encoder import OnnxEncoder
 from metasearch.data.parallel.saved import SavedTable
 from metasearch.encoders.open import open_checkpoint
-from metasearch.errors import ConfigError, EncoderError, MetasearchError, RunFolderError, first_line, to_resume
+from metasearch.errors import ConfigError, MetasearchError, RunFolderError, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE, find_study, read_cells
-from metasearch.pipelines.folders import CONFIGURED, OTHERS
-from metasearch.pipelines.resume import describe_missing, kind_of
+from metasearch.pipelines.folders import CONFIGURED, OTHERS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.runs.findings import Finding, Section, bad, examine
 from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums, require_unchanged
@@ -21,7 +18,7 @@ from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
 
 def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
-    """Return what a folder is, and whether it is sound: a run, study, index, encoder, tokenizer or prepared corpus."""
+    """Return what a folder is, and whether it is sound: a run, study, index, encoder or prepared corpus."""
     if (folder / CONFIG).is_file() or (folder / STUDY_FILE).is_file():
         try:
             kind = CONFIGURED[kind_of(folder)]
@@ -112,21 +109,9 @@ def check_encoder(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     yield examine("weights", partial(_model, folder, trust_remote_code))
 
 
-def check_tokenizer(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
-    """Yield whether a tokenizer loads."""
-    yield examine(TOKENIZER, partial(_tokenizer, folder / TOKENIZER))
-
-
 def _model(folder: Path, trust_remote_code: bool) -> str:
     encoder = open_checkpoint(str(folder), trust_remote_code=trust_remote_code)
     return f"loads: {encoder.parameter_count:,} parameters, {encoder.dimension()} dimensions"
-
-
-def _tokenizer(path: Path) -> str:
-    try:
-        return f"loads: {Tokenizer.from_file(str(path)).get_vocab_size():,} tokens"
-    except Exception as error:  # the library has no error of its own
-        raise EncoderError(f"{path} cannot be loaded: {first_line(error)}") from None
 
 
 def _unknown(folder: Path) -> RunFolderError:
@@ -134,4 +119,4 @@ def _unknown(folder: Path) -> RunFolderError:
     if not folder.is_dir():
         return RunFolderError(describe_missing(folder))
     held = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
-    return RunFolderError(f"{folder} is no run, study, encoder, tokenizer, index or prepared corpus; it holds {held}")
+    return RunFolderError(f"{folder} is no run, study, encoder, index or prepared corpus; it holds {held}")

@@ -19,8 +19,8 @@ from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.protocols import report_progress
 from metasearch.io.output import whole
-from metasearch.pipelines.card_file import CARD
 from metasearch.pipelines.cards import (
+    CARD,
     Dataset,
     Scores,
     describe_servers,

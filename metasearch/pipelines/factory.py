@@ -1,31 +1,36 @@
 """The composition root: names become encoders and learners, and a learner is fitted to a benchmark.
 
 With `metasearch.data.benchmark` this is the Python interface; the other jobs make run folders and reports of it.
+Learner, options, loss, mode and data are checked to fit together before any weights are loaded.
 """
 
 import logging
 from functools import partial
+from typing import Any
 
 from metasearch.algorithms.base import Learner
 from metasearch.algorithms.losses.base import Loss as SetLoss
-from metasearch.algorithms.losses.base import losses_of, warn_of_unused
+from metasearch.algorithms.losses.base import fitting, losses_of, warn_of_unused
 from metasearch.compress.trimming import trim
+from metasearch.config import registry, yaml
+from metasearch.config.arrangement import Pattern
 from metasearch.config.languages import spelling_of
 from metasearch.config.precision import Precision
 from metasearch.config.recipe import Loss, Recipe
 from metasearch.config.run import Checkpointing, Device, EncoderConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
-from metasearch.data.records import texts_of
+from metasearch.data.records import RetrievalData, ScoredPair, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.protocols import TextEncoder, report_progress
+from metasearch.encoders.neutral import ProjectedEncoder
+from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
+from metasearch.episodes.episode import TRIPLET_ROLES
 from metasearch.episodes.samplers import samplers
-from metasearch.errors import require_known
-from metasearch.pipelines.compatibility import check_fit, learner_class, learner_options
-from metasearch.pipelines.dev_evaluator import DevEvaluator
-from metasearch.pipelines.neutral import require_projection
+from metasearch.errors import ConfigError, require_known
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.pipelines.neutral import require_projection, train_projection, train_texts
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -65,6 +70,17 @@ def load_task_encoder(config: EncoderConfig, benchmark: Benchmark, device: Devic
     return encoder
 
 
+def learner_class(recipe: Recipe) -> type[Learner]:
+    """Return a recipe's learner class."""
+    kind: type[Learner] = registry.load("learners", recipe.learner).LEARNER
+    return kind
+
+
+def _learner_options(recipe: Recipe) -> Any:
+    """Return a recipe's checked learner options."""
+    return yaml.check(recipe.options, learner_class(recipe).Options, f"recipe '{recipe.recipe}': options")
+
+
 def make_learner(recipe: Recipe, encoder: Encoder, loss: SetLoss | None = None) -> Learner:
     """Return a recipe's learner.
 
@@ -76,7 +92,7 @@ def make_learner(recipe: Recipe, encoder: Encoder, loss: SetLoss | None = None) 
     Raises:
         ConfigError: the learner, the loss or one of their options is unknown, or an option has a wrong value.
     """
-    learner = learner_class(recipe)(encoder, recipe.loss, learner_options(recipe))
+    learner = learner_class(recipe)(encoder, recipe.loss, _learner_options(recipe))
     if loss is not None:
         learner.set_losses = (loss,)
     return learner
@@ -93,13 +109,114 @@ def make_gradients(encoder: Encoder, checkpointing: Checkpointing = "auto") -> O
 def resolved(recipe: Recipe) -> Recipe:
     """Return the recipe with all options of its learner and its loss in it, defaults and types included."""
     loss = resolved_loss(recipe.loss, f"recipe '{recipe.recipe}': loss")
-    return recipe.model_copy(update={"options": learner_options(recipe).model_dump(), "loss": loss})
+    return recipe.model_copy(update={"options": _learner_options(recipe).model_dump(), "loss": loss})
 
 
 def resolved_loss(loss: Loss, where: str) -> Loss:
     """Return the settings of a loss with all its options in them; `ConfigError` where one is wrong."""
     options = [each.options.model_dump() for each in losses_of(loss, where)]
     return loss.model_copy(update={name: value for own in options for name, value in own.items()})
+
+
+def check_fit(recipe: Recipe, benchmark: Benchmark, precision: str, checkpointing: Checkpointing = "auto") -> None:
+    """Raise `ConfigError` unless learner, options, mode, precision and checkpointing fit together; loads no weights."""
+    learner = learner_class(recipe)
+    options = _learner_options(recipe)
+    _check_loss(recipe, benchmark)
+    if not benchmark.arrangements:
+        raise ConfigError("training needs a transfer mode; load the benchmark with mode=...")
+    first = benchmark.arrangements["meta-train"][0]
+    if (links := len(first.variants)) not in learner.links:
+        wanted = " or ".join(map(str, learner.links))
+        there = [text for text in benchmark.task.arrangements if len(Pattern.parse(text).kinds) in learner.links]
+        such = f", such as {there[0]}" if there else ""
+        raise ConfigError(f"learner '{recipe.learner}' needs a mode of {wanted} links{such}; '{first}' has {links}")
+    if recipe.budget.meta_train + recipe.budget.meta_valid == 0:
+        raise ConfigError("budget.meta_train and budget.meta_valid are both 0: there is nothing to train on")
+    _check_train(recipe, benchmark)
+    require_known("precision", precision, ("float32", "bfloat16"))
+    _check_order(learner, options, precision, checkpointing)
+
+
+def _check_order(learner: type[Learner], options: Any, precision: str, checkpointing: Checkpointing) -> None:
+    """Raise `ConfigError` if a second-order learner is combined with first-order features."""
+    # Of a class, what is not False is the property, which asks the options.
+    if getattr(learner, "second_order", True) is False or getattr(options, "first_order", False):
+        return
+    otherwise = ", or --set options.first_order=true" if hasattr(options, "first_order") else ""
+    if precision == "bfloat16":
+        raise ConfigError(f"--precision bfloat16 needs first order; use float32{otherwise}")
+    if checkpointing == "gradcache":
+        raise ConfigError(f"--checkpointing gradcache has no effect in second order; use layers{otherwise}")
+
+
+def _check_train(recipe: Recipe, benchmark: Benchmark) -> None:
+    """Raise `ConfigError` if the train part, or its used share, does not fit the recipe."""
+    if recipe.labels and recipe.budget.meta_valid:
+        raise ConfigError(
+            f"labels={recipe.labels} limits only train, but meta-valid would use labels of dev: use --set "
+            "budget.meta_valid=0"
+        )
+    if not recipe.translate and benchmark.task.translate is None:
+        log.warning("translate=false has no effect: task '%s' declares no translations", benchmark.task.name)
+    if recipe.neutralise:
+        train_texts(benchmark, recipe.neutralise)
+    if recipe.adapter and recipe.neutralise and recipe.neutralise.when == "after":
+        raise ConfigError(
+            "neutralise=after and adapter: an adapter is the last module; use neutralise=before, which it learns behind"
+        )
+
+
+def _check_loss(recipe: Recipe, benchmark: Benchmark) -> None:
+    """Raise `ConfigError` unless a loss fits the examples, and reads their translations just where there are some."""
+    where, drawn = f"recipe '{recipe.recipe}'", recipe.episodes.translations
+    losses = losses_of(recipe.loss, f"{where}: loss")
+    reading = any("translation" in loss.needed for loss in losses)
+    if not isinstance(benchmark.data, RetrievalData):
+        if drawn or reading:
+            key, off = ("episodes.translations", "false") if drawn else ("loss.align", "none")
+            raise ConfigError(
+                f"{where}: {key} is about translations of questions, and task '{benchmark.task.name}' has scored "
+                f"pairs; --set {key}={off} leaves it out"
+            )
+        fitting(losses, ScoredPair.roles)
+        return
+    if reading and not drawn:
+        raise ConfigError(
+            f"{where}: the loss needs translated questions (loss.align); use --set episodes.translations=true"
+        )
+    loss = fitting(losses, [*TRIPLET_ROLES, *(["translation"] if drawn else [])])
+    if drawn and "translation" not in loss.needed:
+        raise ConfigError(
+            f"{where}: episodes.translations: no loss would read them; --set loss.name=infonce --set loss.align=jsd "
+            "(or infonce) does, and --set episodes.translations=false draws none"
+        )
+
+
+class DevEvaluator:
+    """Scores an encoder, as a run would save it now, on the scored part of dev.
+
+    A projection after training is estimated anew each time. `vectors` are the encoder's vectors of the last time,
+    without such a projection.
+    """
+
+    def __init__(
+        self, encoder: Encoder, benchmark: Benchmark, recipe: Recipe, precision: Precision = "float32"
+    ) -> None:
+        self._encoder, self._benchmark, self._recipe, self._precision = encoder, benchmark, recipe, precision
+        self._data = hold_out(benchmark.split.dev, recipe.budget.dev_holdout)[1]
+        self.vectors: CachedEncoder | None = None
+
+    def __call__(self) -> float:
+        """Return the mean of the task's monitored measure."""
+        self.vectors = CachedEncoder(self._encoder)
+        delivered: TextEncoder = self.vectors.part("dev")
+        stage = self._recipe.neutralise
+        if stage is not None and stage.when == "after":
+            neutral = train_projection(self._encoder, self._benchmark, stage, through=self.vectors.part("train"))
+            delivered = ProjectedEncoder(delivered, neutral)
+        found = evaluate(delivered, self._data, self._benchmark.measures, precision=self._precision)
+        return found.mean(self._benchmark.task.monitor)
 
 
 def fit(

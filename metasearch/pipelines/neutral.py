@@ -23,8 +23,7 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.study.bias import BiasFigures, measure_ranking_bias
 from metasearch.io import atomic_write
 from metasearch.io.output import claim, whole
-from metasearch.pipelines.card_file import CARD
-from metasearch.pipelines.cards import Dataset, Scores, describe_task, find_base, make_card
+from metasearch.pipelines.cards import CARD, Dataset, Scores, describe_task, find_base, make_card
 from metasearch.pipelines.scorer import Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.markdown import by_language, markdown, percent

@@ -143,6 +143,10 @@ class Run(ABC, Generic[Config]):
             self.processes.end()
         return RunResult.read(self.files)
 
+    def require_disk_space(self, model: int) -> None:
+        """Raise `RunFolderError` unless the disk has three times the bytes of the model free."""
+        require_room(self.files.path, 3 * model, "model and checkpoints")
+
     @property
     def continuation(self) -> str:
         """How the user continues a stopped run: a command, or a call."""
@@ -193,11 +197,6 @@ def holds_something(folder: Path) -> bool:
 
 def _hint(folder: Path, continuation: str) -> str:
     return f". Continue with: {continuation or to_resume(folder)}" if holds_something(folder) else ""
-
-
-def require_disk_space(folder: Path, model: int) -> None:
-    """Raise `RunFolderError` unless the disk of a run folder has three times the bytes of its model free."""
-    require_room(folder, 3 * model, "model and checkpoints")
 
 
 def require_trust(folder: Path, began_with: bool, said: bool, what: str = "run") -> None:

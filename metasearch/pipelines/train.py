@@ -19,13 +19,10 @@ from metasearch.errors import DataError
 from metasearch.evaluation.study.read import find_study
 from metasearch.io import atomic_write
 from metasearch.pipelines import factory
-from metasearch.pipelines.card_file import CARD
-from metasearch.pipelines.cards import Scores, describe_task, find_base, make_card
-from metasearch.pipelines.compatibility import check_fit
-from metasearch.pipelines.dev_evaluator import DevEvaluator
+from metasearch.pipelines.cards import CARD, Scores, describe_task, find_base, make_card
 from metasearch.pipelines.frozen import with_adapter
 from metasearch.pipelines.neutral import log_projection, neutralise, train_projection
-from metasearch.pipelines.run import ENCODER, Run, require_disk_space
+from metasearch.pipelines.run import ENCODER, Run
 from metasearch.pipelines.score import find_score_cache
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.callbacks import SILENT, Callback, CallbackGroup, OpenCallback, RunLog
@@ -51,7 +48,7 @@ class TrainRun(Run[RunConfig]):
         config, compute = self.config, self.config.compute
         arrangements = resolve(config.data.task, config.mode)
         self.benchmark = build(config.data, arrangements).trained_on(config.recipe.translate)
-        check_fit(config.recipe, self.benchmark, compute.precision, compute.checkpointing)
+        factory.check_fit(config.recipe, self.benchmark, compute.precision, compute.checkpointing)
         check_sizes(self.benchmark, config.recipe, config.seed)
         return self.benchmark.data.fingerprint
 
@@ -66,7 +63,7 @@ class TrainRun(Run[RunConfig]):
         """Check the encoder's projection and the disk space."""
         if self.config.recipe.neutralise:
             require_none(self.encoder)
-        require_disk_space(self.files.path, self.encoder.size)
+        self.require_disk_space(self.encoder.size)
 
     def follow(self) -> None:
         """Train along with the first process."""
@@ -86,7 +83,7 @@ class TrainRun(Run[RunConfig]):
         self._add_scores(ZERO_SHOT, {"step": 0}, callback, cache=find_score_cache(files.path))
         self._prepare_encoder(callback)
         encoder = self.encoder
-        dev = DevEvaluator(encoder, benchmark, recipe, self.config.compute.precision)
+        dev = factory.DevEvaluator(encoder, benchmark, recipe, self.config.compute.precision)
         # Without a projection the dev score of step 0 is that of zero-shot, and is not computed again.
         known = None if recipe.neutralise else monitored(files.results(), benchmark.task.monitor)[ZERO_SHOT, "dev"]
         outcome = self._fit(

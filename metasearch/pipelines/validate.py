@@ -20,7 +20,6 @@ from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import require_answers, unanswered
 from metasearch.pipelines import factory
-from metasearch.pipelines.compatibility import check_fit
 
 
 def validate(library: Library, ref: DataConfig) -> Iterator[str]:
@@ -62,7 +61,7 @@ def _modes(benchmark: Benchmark, library: Library, splits: Sequence[Split]) -> I
     for mode in modes:
         recipe = library.choose_recipe(mode, declared.encoder, None, None, changes)
         placed = replace(benchmark, arrangements=mode.arrangements(declared))
-        check_fit(recipe, placed, "float32")
+        factory.check_fit(recipe, placed, "float32")
         # Folds differ by an article or row, which may be the one that is missing.
         for fold, parts in enumerate(splits):
             check_sizes(replace(placed, split=parts, fold=fold), recipe)

@@ -14,8 +14,7 @@ from metasearch.config.roles import Role
 from metasearch.config.study import LauncherConfig
 from metasearch.errors import CellsFailed
 from metasearch.pipelines.study.cell import last_error
-from metasearch.pipelines.study.launchers import JobEnd, Launcher, open_launcher
-from metasearch.pipelines.study.launchers.folder import JobFolder
+from metasearch.pipelines.study.launchers import JobEnd, JobFolder, Launcher, open_launcher
 from metasearch.search.documents.passage import Passage
 from metasearch.search.query.shards import FOLDER, EncoderPlan, Shards, remove_shards
 

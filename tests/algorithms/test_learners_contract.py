@@ -12,8 +12,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.load import load_encoder
 from metasearch.episodes.samplers import samplers
 from metasearch.errors import ConfigError, EncoderError
-from metasearch.pipelines.compatibility import check_fit, learner_class
-from metasearch.pipelines.factory import make_learner
+from metasearch.pipelines.factory import check_fit, learner_class, make_learner
 
 LIBRARY = Library()
 TASKS = ["demo", "demo-sts"]

@@ -7,6 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from metasearch.cli import main
 from metasearch.errors import DataError
 from metasearch.runs.rows import read_rows
@@ -15,9 +16,7 @@ TRAIN = ["train", "--mode", "trans", "--encoder", "tiny"]
 
 
 def failing(*args, code):
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert result.exit_code == code, (result.output, result.exception)
-    assert "Traceback" not in result.output
+    result = metasearch(*args, code=code)
     assert result.stdout == ""
     return result.stderr
 
@@ -49,7 +48,8 @@ def test_a_usage_error_is_one_line_that_names_the_help(args):
     assert line.endswith(f"; see {command} --help")
 
 
-def test_an_option_of_an_earlier_version_names_what_does_its_work():
+def test_what_earlier_versions_had_names_what_does_its_work():
+    assert "card went; the card is model/README.md" in failing("card", "runs/shop", code=2)
     assert "--shots went; metasearch adapt learns from few labels" in failing("evaluate", "--shots", "4", code=2)
 
 
@@ -103,7 +103,7 @@ def test_a_cell_of_a_study_traces_a_bug_and_says_what_a_user_can_mend_in_one_lin
         raise error
 
     monkeypatch.setattr(sys, "argv", ["metasearch", *arguments])
-    monkeypatch.setattr("metasearch.pipelines.resume.kind_of", raising)
+    monkeypatch.setattr("metasearch.pipelines.folders.kind_of", raising)
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == code
     assert ("Traceback" in result.stderr) == traced

@@ -130,8 +130,3 @@ def test_show_prints_the_arrangement_and_an_episode_with_each_script_intact():
     assert blocks == [["X", "el_el"], ["Y", "el_ar"], ["Z", "el_{ar,el,hi}"]]
     for first, last in (("α", "ω"), ("ا", "ي"), ("क", "ह")):
         assert any(first <= character <= last for character in shown)
-
-
-def test_ls_lists_each_kind():
-    for kind in ("tasks", "modes", "recipes", "learners", "losses", "metrics", "readers", "encoders"):
-        assert metasearch("ls", kind).stdout.startswith(f"{kind}:\n")

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from transformers import XLMRobertaConfig
 
 from helpers.backbones import make
 from helpers.commands import metasearch
@@ -75,16 +74,6 @@ def test_a_student_can_be_meta_trained_and_what_was_learned_is_a_student(tiny_st
     assert any("word_embeddings.table" in name for name in moved)
     assert any("word_embeddings.projection" in name for name in moved)
     assert any("encoder.layer.0" in name for name in moved)
-
-
-def test_sizes_of_a_configuration_need_no_weights(tmp_path):
-    XLMRobertaConfig(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1).save_pretrained(tmp_path)
-    for name in (tmp_path, tmp_path / "config.json"):
-        printed = metasearch("compress", name, "--bottleneck", 128, "--recurrent", 3, "--sizes-only").stdout
-        table = {row[0]: row[1:] for row in map(cells, printed.splitlines()[2:-2])}
-        assert table["embedding: words + projection + positions"][:2] == ["192,396,288", "32,493,312"]
-        assert table["encoder: layers"][:2] == ["85,054,464", "21,263,616"]
-        assert table["whole model"][1::2] == ["53,759,232", "205.1", "102.5"]
 
 
 @pytest.mark.slow

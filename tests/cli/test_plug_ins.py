@@ -1,4 +1,4 @@
-"""What an installed package adds: a learner, a reader, a metric, an encoder and a loss, used without a fork.
+"""What an installed package adds: a reader, a metric and an encoder, used without a fork; and all kinds, listed.
 
 Each command is a process of its own, as a user's is.
 """
@@ -11,34 +11,6 @@ import pytest
 from helpers import forks
 from helpers.packages import install
 from metasearch.config import registry
-
-LEARNER = '''
-"""Learns from the last set of each episode alone."""
-
-from metasearch.algorithms.base import EpisodeLearner, OuterLoss
-from metasearch.config.base import FrozenConfig
-
-
-class LastSet(EpisodeLearner):
-    """The loss of the last set, times a weight."""
-
-    class Options(FrozenConfig):
-        """Its one option."""
-
-        weight: float = 2.0
-
-    def losses(self, model, sets):
-        """Yield the loss of the last set."""
-        yield "last", self.loss(model, sets[-1])
-
-    def combine(self, values, episodes):
-        """Return the mean over episodes."""
-        total = self.options.weight * values["last"].mean()
-        return OuterLoss(total, {"last": total.item()})
-
-
-LEARNER = LastSet
-'''
 
 READER = '''
 """Lines of id, question and answer, separated by tabs; one file a language."""
@@ -84,14 +56,6 @@ def build(max_length=None, seed=0):
     return encoder
 '''
 
-LOSS = '''
-"""A loss that is 1."""
-
-
-def LOSS(vectors):
-    return 1.0
-'''
-
 TASK = """\
 task: shop
 description: of a test
@@ -123,7 +87,7 @@ def metasearch(site, *args, code=0):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    modules = {"learner": LEARNER, "reader": READER, "metric": METRIC, "encoder": ENCODER, "loss": LOSS}
+    modules = {"learner": "", "reader": READER, "metric": METRIC, "encoder": ENCODER, "loss": ""}
     offered = {
         "metasearch.learners": {"last-set": "outside.learner"},
         "metasearch.readers": {"tab-separated": "outside.reader"},
@@ -187,7 +151,7 @@ def test_a_plug_in_that_does_not_work_is_named_with_its_package(tmp_path, source
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path):
-    site = install(tmp_path, "greedy", {"learner": LEARNER}, {"metasearch.learners": {"maml": "greedy.learner"}})
+    site = install(tmp_path, "greedy", {"learner": ""}, {"metasearch.learners": {"maml": "greedy.learner"}})
     said = metasearch(site, "ls", "learners", code=2)
     assert said == (
         "metasearch: error: learner 'maml' of package greedy (greedy.learner) has a duplicate name: "

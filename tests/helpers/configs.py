@@ -1,10 +1,17 @@
-"""Settings of runs from keyword arguments without sections: `device="cpu"` is `compute.device`."""
+"""Settings of runs from keyword arguments without sections, `device="cpu"` for `compute.device`; and stopped runs."""
 
+import os
+import signal
 from contextlib import nullcontext
+
+import pytest
 
 from metasearch.config.base import Settings
 from metasearch.config.library import Library, load_recipe
 from metasearch.config.run import RunConfig
+from metasearch.errors import Interrupted
+from metasearch.pipelines.train import TrainRun
+from metasearch.runs.callbacks import Callback
 
 
 def nested(model, **flat):
@@ -64,3 +71,14 @@ SHORT_RUN = nested(
     device="cpu",
 )
 """Two steps of MAML on the demo's scored pairs, with a checkpoint after each."""
+
+
+class _Stopping(Callback):
+    def on_step(self, step, total, phase, terms):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def train_one_step(config, folder):
+    """Begin a training that Ctrl-C stops after its first step."""
+    with pytest.raises(Interrupted, match=f"Continue with: metasearch resume {folder}"):
+        TrainRun(config, folder).execute(through(_Stopping()))

@@ -1,10 +1,12 @@
 """Runs `metasearch crossval` with its cells in this process, as the processes of cells would run them."""
 
-from click.testing import CliRunner
+from functools import partial
 
-from metasearch.cli import main
+import pytest
+
+from helpers.commands import metasearch
 from metasearch.errors import MetasearchError
-from metasearch.pipelines.resume import open_run
+from metasearch.pipelines.folders import open_run
 from metasearch.pipelines.study import runner
 from metasearch.pipelines.study.cell import begin_attempt
 from metasearch.pipelines.study.launchers import JobEnd
@@ -63,12 +65,16 @@ def inline(monkeypatch):
     return Inline.begun
 
 
-def run(*args, code=0):
-    """Run `metasearch crossval`; check its exit code and that no traceback is shown."""
-    result = CliRunner().invoke(main, ["crossval", *map(str, args)])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output, result.output
-    return result
+run = partial(metasearch, "crossval")
+"""Runs `metasearch crossval`, as `metasearch` does."""
+
+
+def undisturbed(folder, *flags):
+    """Return the scores of a study whose cells run in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        inline(patch)
+        run(*flags, "-o", folder)
+    return scores(folder)
 
 
 def attempts(study, name):

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from yaml import safe_dump, safe_load
 
 from metasearch.config import yaml
+from metasearch.config.library import shipped
 from metasearch.config.recipe import Recipe
 from metasearch.errors import ConfigError
 
@@ -52,3 +54,10 @@ def leaves(tree, at=""):
     for name, branch in tree.items():
         values.update(leaves(branch, f"{at}.{name}".strip(".")))
     return values
+
+
+def write_variant(folder, origin, name, **changes):
+    """Write a shipped task under another name, with some keys changed; its data stays where it is."""
+    tree = safe_load((shipped() / f"{origin}.yaml").read_text(encoding="utf-8"))
+    tree |= {"task": name, "data": str(shipped() / origin), **changes}
+    (folder / f"{name}.yaml").write_text(safe_dump(tree), encoding="utf-8")

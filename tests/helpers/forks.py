@@ -16,7 +16,7 @@ import torch
 
 from metasearch import __main__
 from metasearch.encoders import open as _encoders  # noqa: F401 - imports sentence-transformers once, before the fork
-from metasearch.pipelines import distill, resume, train  # noqa: F401
+from metasearch.pipelines import distill, folders, train  # noqa: F401
 
 SECONDS = 300
 

@@ -49,7 +49,7 @@ MAY_IMPORT = {
 
 LIGHT = (
     "version", "errors", "io", "config", "data", "runs", "episodes", "evaluation/study", "evaluation/statistics",
-    "evaluation/report", "search/index", "pipelines/card_file", "__init__",
+    "evaluation/report", "search/index", "__init__",
 )  # fmt: skip
 """Packages that never import torch, so that reading, comparing and reporting answer at once."""
 

@@ -5,15 +5,15 @@ The texts are those of the embedded benchmark, which says the same in eight lang
 
 import json
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import torch
-from click.testing import CliRunner
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertConfig, BertModel
 
-from metasearch.cli import main
+from helpers.commands import metasearch
 from metasearch.config.library import shipped
 from metasearch.encoders.builtin import tiny
 from metasearch.runs.rows import read_rows
@@ -86,12 +86,8 @@ def flags(place, *more, steps=3):
     return [*given, *made, *small(*STAGES), *more]
 
 
-def distill(*args, code=0):
-    """Run `metasearch distill`; check its exit code and that no traceback is shown."""
-    result = CliRunner().invoke(main, ["distill", *map(str, args)])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
+distill = partial(metasearch, "distill")
+"""Runs `metasearch distill`, as `metasearch` does."""
 
 
 def weights(folder: Path) -> bytes:

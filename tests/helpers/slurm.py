@@ -117,9 +117,9 @@ def scontrol(folder, requeue, number):
 
 def squeue(folder, *args):
     """Write the states of all jobs."""
-    assert args == ("--noheader", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%r|%o")
+    assert args == ("--noheader", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%o")
     for number, job in _jobs(folder).items():
-        sys.stdout.write(f"{number}|{job['state']}|None|{job['script']}\n")
+        sys.stdout.write(f"{number}|{job['state']}|{job['script']}\n")
 
 
 if __name__ == "__main__":

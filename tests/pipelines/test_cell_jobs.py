@@ -16,9 +16,8 @@ from helpers.crossval import FLAGS, TUNED, attempts, run
 from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.pipelines.study.cell import STOPPED, CellJob, last_error
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
-from metasearch.pipelines.study.launchers import slurm_jobs
-from metasearch.pipelines.study.launchers.slurm_jobs import slurm_parameters
-from metasearch.pipelines.study.launchers.submitit_jobs import RequeuedCell
+from metasearch.pipelines.study.launchers import submitit_jobs
+from metasearch.pipelines.study.launchers.submitit_jobs import RequeuedCell, slurm_parameters
 from metasearch.runs import signals
 
 
@@ -98,10 +97,10 @@ def test_squeue_alone_tells_which_jobs_have_ended_and_who_submitted_one_unnoted(
     with slurm.cluster(tmp_path / "bin") as cluster:
         for number, state in (("7", "CANCELLED"), ("8", "RUNNING"), ("10", "PENDING"), ("11", "TIMEOUT")):
             slurm._note(cluster, number, state=state, script=str(study.jobs / f"{number}_submission.sh"))
-        launcher = slurm_jobs.Slurm(study, stored.place, 1, False)
+        launcher = submitit_jobs.Slurm(study, stored.place, 1, False)
         assert slurm._jobs(cluster)["10"]["state"] == "CANCELLED"
         assert said() == ["cancelling 10 of a runner that was killed while it submitted"]
-        monkeypatch.setattr(slurm_jobs, "_LATE_SECONDS", 0)
+        monkeypatch.setattr(submitit_jobs, "_LATE_SECONDS", 0)
         assert {name: end.reason for name, end in launcher.collect().items()} == {
             "cancelled": "its job 7 ended in state CANCELLED without a result",
             "forgotten": "its job 9 ended in state UNKNOWN without a result",

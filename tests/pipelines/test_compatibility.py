@@ -11,8 +11,7 @@ from metasearch.config.recipe import Recipe
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError
-from metasearch.pipelines import compatibility
-from metasearch.pipelines.compatibility import check_loss
+from metasearch.pipelines import factory
 from metasearch.pipelines.train import TrainRun
 
 JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=true"
@@ -57,17 +56,6 @@ def test_a_loss_of_other_examples_is_refused_before_anything_is_written(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("align", "sizes", "said"), [("infonce", (8, 3), "q"), ("infonce", (4, 4), ""), ("jsd", (3, 3), "")]
-)
-def test_translations_that_are_alone_in_their_set_are_said_to_teach_nothing(caplog, align, sizes, said):
-    k, q = sizes
-    changes = [DRAWN, JSD[0], f"loss.align={align}", "episodes.n_neg=3", f"episodes.k={k}", f"episodes.q={q}"]
-    check_loss(load_recipe("maml-tiny", changes), load_benchmark("demo", "mono-bi"))
-    # One candidate language, three triplets a question: a fourth triplet is of a second question.
-    assert [f"episodes.{said}={q}" in message for message in caplog.messages] == [True] * bool(said)
-
-
-@pytest.mark.parametrize(
     ("learner", "assignment", "said"),
     [
         ("maml-align", "options.distil=scores", r"options\.distil: .* went; the paper's term is the one"),
@@ -108,9 +96,9 @@ class NoInnerGradients(FineTune):
 
 
 def check(monkeypatch, learner, *how, options=None):
-    monkeypatch.setattr(compatibility, "learner_class", lambda recipe: learner)
+    monkeypatch.setattr(factory, "learner_class", lambda recipe: learner)
     recipe = RECIPE.model_copy(update={"options": options or {}})
-    compatibility.check_fit(recipe, load_benchmark("demo", "mono-bi"), *how)
+    factory.check_fit(recipe, load_benchmark("demo", "mono-bi"), *how)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from helpers.declarations import write_variant
 from helpers.parallel import (
     FOLDERS,
     PAIRS,
@@ -16,7 +17,7 @@ from helpers.parallel import (
     weights,
     write_corpus,
 )
-from metasearch.config.library import Library, shipped
+from metasearch.config.library import Library
 from metasearch.errors import DataError
 from metasearch.training.trainer import Trainer
 
@@ -52,8 +53,7 @@ def ema(place, *more):
     ],
 )  # fmt: skip
 def test_what_a_later_stage_or_its_scores_lack_ends_the_run_before_the_first_one(place, tmp_path, given, code, says):
-    declared = (shipped() / "demo-sts.yaml").read_text(encoding="utf-8").replace("task: demo-sts", "task: unmeasured")
-    (tmp_path / "unmeasured.yaml").write_text(declared.replace("pearson", "pearsen"), encoding="utf-8")
+    write_variant(tmp_path, "demo-sts", "unmeasured", measures=["pearsen"], monitor="pearsen")
     given = [each.replace("EMPTY", str(tmp_path)) for each in given]
     run = flags(place, "--stages=1-2", f"--include={tmp_path}", f"--teacher-cache={tmp_path / 'targets'}", *given)
     assert re.search(says, distill(*run, "-o", tmp_path / "run", code=code).stderr)

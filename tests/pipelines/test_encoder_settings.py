@@ -8,10 +8,7 @@ import yaml
 from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
-from helpers.configs import nested
-from metasearch.config.library import Library
-from metasearch.config.run import DataConfig, EncoderConfig
-from metasearch.config.study import StudyConfig
+from metasearch.config.run import EncoderConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.load import load_encoder
 from metasearch.pipelines import factory
@@ -64,23 +61,3 @@ def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vect
         questions, "question"
     )
     np.testing.assert_array_equal(found, whole.encode(questions, "question"))
-
-
-def test_a_study_makes_the_data_of_each_fold(tmp_path):
-    where = {"task": "demo", "fold_seed": 7, "data": "/data", "include": (str(tmp_path),)}
-    config = nested(StudyConfig, **where, encoder="tiny", device="cpu", folds=(0, 2), seeds=(5,))
-    assert config.on(2) == Library([tmp_path]).fold(DataConfig(**where, fold=2))
-
-
-@pytest.mark.slow
-def test_a_name_with_settings_opens_what_the_section_opens():
-    named, section = (
-        load_benchmark("demo", "trans", fold=1, fold_seed=3),
-        load_benchmark(DataConfig(task="demo", fold=1, fold_seed=3), "trans"),
-    )
-    assert named == section
-    assert named.fold == 1
-    assert named.split != load_benchmark("demo").split
-    opened = [load_encoder(EncoderConfig(name="tiny"), device="cpu", seed=seed).fingerprint for seed in (0, 1)]
-    assert opened == [load_encoder("tiny", device="cpu", seed=seed).fingerprint for seed in (0, 1)]
-    assert opened[0] != opened[1]

@@ -15,7 +15,7 @@ from metasearch.encoders.adapter import PlanAdapter
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
 from metasearch.pipelines import factory, frozen
-from metasearch.pipelines.compatibility import check_fit
+from metasearch.pipelines.factory import check_fit
 from metasearch.pipelines.frozen import encode_once, with_adapter
 
 

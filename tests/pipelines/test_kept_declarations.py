@@ -1,22 +1,19 @@
 """A run keeps the task and the mode that it began with: their files may change, and it comes to the same bits."""
 
 import json
-import os
 import re
 import shutil
-import signal
 
 import pytest
 
 from helpers.commands import metasearch
-from helpers.configs import SMALL, through
+from helpers.configs import SMALL, train_one_step
 from helpers.crossval import inline
+from helpers.declarations import write_variant
 from metasearch.cli.train import configure
 from metasearch.config import yaml
 from metasearch.config.library import shipped
-from metasearch.errors import Interrupted
 from metasearch.pipelines.train import TrainRun
-from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import RunFolder
 
 EDITS = {
@@ -27,31 +24,20 @@ EDITS = {
 CHANGED = "it continues as it began"
 
 
-class Stopping(Callback):
-    """Stops a training after its first step, as Ctrl-C does."""
-
-    def on_step(self, step, total, phase, terms):
-        """Send the signal."""
-        os.kill(os.getpid(), signal.SIGINT)
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A user's task and mode, a run of them that was stopped, and one that was not."""
     folder = tmp_path_factory.mktemp("kept")
     (folder / "mine/modes").mkdir(parents=True)
-    task = (shipped() / "demo-sts.yaml").read_text(encoding="utf-8").replace("task: demo-sts", "task: own")
-    task = task.replace("data: demo-sts", f"data: {shipped() / 'demo-sts'}")
-    (folder / "mine/own.yaml").write_text(task, encoding="utf-8")
+    write_variant(folder / "mine", "demo-sts", "own")
     mode = (shipped() / "modes/mono-bi.yaml").read_text(encoding="utf-8").replace("mode: mono-bi", "mode: path")
     (folder / "mine/modes/path.yaml").write_text(mode, encoding="utf-8")
     config = configure(
-        mode="path", task="own", encoder="tiny", learner="maml", recipe=None, assignments=SMALL, epochs=None,
+        mode="path", task="own", encoder="tiny", learner="maml", recipe=None, assignments=SMALL,
         include=(str(folder / "mine"),), data=None, device="cpu", max_steps=2, fold=1,
     )  # fmt: skip
     TrainRun(config, folder / "whole").execute()
-    with pytest.raises(Interrupted):
-        TrainRun(config, folder / "stopped").execute(through(Stopping()))
+    train_one_step(config, folder / "stopped")
     return folder
 
 

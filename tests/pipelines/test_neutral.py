@@ -18,8 +18,8 @@ from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.study.read import read_study
+from metasearch.pipelines.folders import open_run
 from metasearch.pipelines.neutral import neutralise, train_texts
-from metasearch.pipelines.resume import open_run
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import MEAN, read_rows

@@ -1,10 +1,9 @@
 """A step that is not finite: the run stops with code 4, and the texts of the step are in the run folder."""
 
 import pytest
-from click.testing import CliRunner
 
+from helpers.commands import metasearch
 from helpers.parallel import BATCH, distill, flags, save_assistant, texts, write_corpus
-from metasearch.cli import main
 from metasearch.data.benchmark import load_benchmark
 
 TOO_FAST = "outer.lr=1e30"
@@ -17,8 +16,7 @@ def test_a_training_names_the_episodes_and_saves_their_texts(tmp_path):
     small = (TOO_FAST, "budget.meta_batch=3", "budget.eval_every=0", "budget.patience=0", "episodes.k=1")
     settings = [word for each in small for word in ("--set", each)]
     wanted = ["--mode", "mono-bi", "--learner", "fine-tune", "--encoder", "tiny", "--device", "cpu", *settings]
-    result = CliRunner().invoke(main, ["train", "--task", "demo", *wanted, "--max-steps", "3", "-o", str(run)])
-    assert result.exit_code == 4, result.output
+    result = metasearch("train", "--task", "demo", *wanted, "--max-steps", 3, "-o", run, code=4)
     saved = run / "nonfinite-step-2.txt"
     assert "error: the meta-train loss at outer step 2 is nan" in result.stderr
     assert "the weights were not updated. Try a smaller rate: outer.lr, or options.inner_lr" in result.stderr

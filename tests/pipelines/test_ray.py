@@ -3,7 +3,7 @@
 import pytest
 
 from helpers import ray_cluster
-from helpers.crossval import FLAGS, TUNED, ZERO, attempts, inline, run, scores
+from helpers.crossval import FLAGS, TUNED, ZERO, attempts, scores, undisturbed
 from helpers.launchers import Runner
 from metasearch.pipelines.study.folder import StudyFolder
 
@@ -22,11 +22,7 @@ def cluster():
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
     """The scores of the same study in this process."""
-    folder = tmp_path_factory.mktemp("expected") / "study"
-    with pytest.MonkeyPatch.context() as patch:
-        inline(patch)
-        run(*EIGHT, "-o", folder)
-    return scores(folder)
+    return undisturbed(tmp_path_factory.mktemp("expected") / "study", *EIGHT)
 
 
 @pytest.fixture
@@ -39,21 +35,6 @@ def quiet(said, wrote):
     lines = wrote.splitlines()
     assert all(line.startswith(("metasearch: ", "  ")) for line in lines if ".cc:" not in line), wrote
     assert "raylet" not in said
-
-
-def test_eight_cells_survive_the_loss_of_a_node(cluster, study, expected):
-    with Runner("crossval", *EIGHT, *cluster.flags, "-o", study.path) as runner:
-        runner.until(lambda: f"{TUNED} running" in runner.wrote())
-        cluster.kill("one")
-        cluster.begin_node("three")
-        code, said, wrote = runner.ended()
-    assert code == 0, wrote
-    quiet(said, wrote)
-    assert "metasearch: Ray: Task __call__ failed" in wrote
-    assert scores(study.path) == expected
-    # The task of the lost node began again, and no other.
-    cells = [f"{arm}/fold-0-seed-{seed}" for arm in ("zero-shot", "fine-tune-mono-bi") for seed in range(4)]
-    assert sum(attempts(study, name) for name in cells) == len(cells) + 1
 
 
 @pytest.mark.parametrize("restarts", [False, True])

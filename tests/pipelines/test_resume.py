@@ -1,27 +1,24 @@
 """`metasearch resume FOLDER`: a run, a distillation, a study or a cell of one, whichever the folder holds."""
 
 import json
-import os
 import shutil
-import signal
 
 import pytest
 from sentence_transformers import SentenceTransformer
 
 from helpers import forks
 from helpers.commands import metasearch
-from helpers.configs import SHORT_RUN, SMALL, nested, through
+from helpers.configs import SHORT_RUN, SMALL, nested, train_one_step
 from helpers.crossval import FLAGS, TUNED, ZERO, inline
 from helpers.parallel import flags, save_assistant, write_corpus
 from metasearch.config.library import load_recipe
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
-from metasearch.errors import Interrupted, RunFolderError
+from metasearch.errors import RunFolderError
 from metasearch.pipelines import factory
-from metasearch.pipelines.resume import kind_of
+from metasearch.pipelines.folders import kind_of
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.train import TrainRun
-from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import RunFolder
 
 
@@ -72,12 +69,7 @@ def test_what_has_only_its_configuration_comes_to_what_it_came_to(place, tmp_pat
 
 @pytest.mark.slow
 def test_a_run_that_was_interrupted_goes_on_to_the_bits_of_the_whole_one(place, tmp_path):
-    class Stopping(Callback):
-        def on_step(self, step, total, phase, terms):
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with pytest.raises(Interrupted, match=f"Continue with: metasearch resume {tmp_path / 'run'}"):
-        TrainRun(SHORT_RUN, tmp_path / "run").execute(through(Stopping()))
+    train_one_step(SHORT_RUN, tmp_path / "run")
     assert not RunFolder(tmp_path / "run").finished
     assert SentenceTransformer(str(tmp_path / "run" / "model"), device="cpu").encode("x").shape == (128,)
     shown = json.loads(metasearch("resume", tmp_path / "run", "--json").stdout)

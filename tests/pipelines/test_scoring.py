@@ -10,7 +10,7 @@ from helpers.configs import nested
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines.resume import open_run
+from metasearch.pipelines.folders import open_run
 from metasearch.pipelines.score import ScoreRun
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import load, query_results_path

@@ -9,7 +9,7 @@ import pytest
 
 from helpers import slurm_cluster
 from helpers.commands import metasearch
-from helpers.crossval import FLAGS, TUNED, attempts, inline, run, scores
+from helpers.crossval import FLAGS, TUNED, attempts, scores, undisturbed
 from helpers.launchers import Runner
 from helpers.slurm_cluster import slurm
 from metasearch.pipelines.study.folder import StudyFolder
@@ -33,11 +33,7 @@ def cluster():
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
     """The scores of the same study in this process."""
-    folder = tmp_path_factory.mktemp("expected") / "study"
-    with pytest.MonkeyPatch.context() as patch:
-        inline(patch)
-        run(*LONG, "-o", folder)
-    return scores(folder)
+    return undisturbed(tmp_path_factory.mktemp("expected") / "study", *LONG)
 
 
 @pytest.fixture

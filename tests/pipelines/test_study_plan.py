@@ -6,7 +6,7 @@ from metasearch.config.projection import ProjectionSettings
 from metasearch.config.recipe import Outer, Recipe
 from metasearch.config.run import RunConfig, ScoreConfig, flat
 from metasearch.config.study import StudyConfig, TrainedArm
-from metasearch.pipelines.study.plan import plan
+from metasearch.pipelines.study.runner import plan
 
 RECIPE = Recipe(recipe="maml", description="", learner="maml", outer=Outer(lr=1e-3))
 

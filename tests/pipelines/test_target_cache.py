@@ -1,9 +1,7 @@
 """Vectors of frozen encoders are computed once, kept whole or not at all, and read back bit for bit."""
 
-import copy
 import hashlib
 import multiprocessing
-import os
 import resource
 import signal
 
@@ -11,10 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from metasearch import io
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.pipelines.distill import target_cache
 from metasearch.pipelines.distill.target_cache import LiveTokens, TargetCache, require_comparable
@@ -118,16 +114,6 @@ def test_another_encoder_length_or_output_has_its_own_vectors(tmp_path, encoder)
         assert len(list(tmp_path.iterdir())) == number
 
 
-def test_vectors_of_an_encoder_that_cuts_texts_elsewhere_are_not_served(tmp_path, encoder):
-    texts = ["the key " * 100 + "is here", "a mat"]
-    cached(tmp_path, encoder, texts)
-    other = Encoder(copy.deepcopy(encoder.model), "other", MaxLength(text=100))
-    other.model.tokenizer.truncation_side = "left"
-    found = cached(tmp_path, other, texts).vectors(texts)
-    np.testing.assert_array_equal(found, other.encode(texts, "text"))
-    assert not np.allclose(found[0], encoder.encode(texts, "text")[0], atol=1e-4)
-
-
 def test_texts_that_come_again_in_another_block_are_encoded_once(tmp_path, small_pieces):
     plain = Plain()
     cached(tmp_path, plain, [*TEXTS, *TEXTS[::-1], "new"])
@@ -144,29 +130,6 @@ def test_an_interrupt_keeps_the_finished_pieces(tmp_path, small_pieces):
     plain = Plain()
     cached(tmp_path, plain, TEXTS)
     assert len(plain.encoded) == 150 - 128
-    assert_kept(tmp_path)
-
-
-def write_until_killed(folder, at):
-    """Compute in a process that dies, as by `kill -9`, at the n-th time that a file or folder is made safe."""
-    calls = iter(range(1, 100))
-    io.os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL) if next(calls) == at else None
-    cached(folder, Plain(), TEXTS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("at", [1, 4])
-def test_a_writer_that_is_killed_leaves_whole_pieces_and_the_next_goes_on(tmp_path, small_pieces, at):
-    process = PROCESSES.Process(target=write_until_killed, args=(tmp_path, at))
-    process.start()
-    process.join(60)
-    assert process.exitcode == -signal.SIGKILL
-    # `about.json` and each piece are two each: the file, and the folder once it has the name.
-    whole = max(0, at - 2) // 2
-    assert len(pieces(tmp_path)) == whole
-    plain = Plain()
-    cached(tmp_path, plain, TEXTS)
-    assert len(plain.encoded) == 150 - 64 * whole
     assert_kept(tmp_path)
 
 

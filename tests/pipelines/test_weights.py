@@ -12,7 +12,7 @@ from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.evaluation.study.read import read_study
-from metasearch.pipelines.resume import open_run
+from metasearch.pipelines.folders import open_run
 from metasearch.pipelines.score import ScoreRun
 from metasearch.pipelines.study.folder import StudyFolder
 from metasearch.pipelines.train import TrainRun

@@ -19,12 +19,11 @@ from metasearch.data.parallel.corpus import require_corpus
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
 from metasearch.io import atomic_write
-from metasearch.pipelines.card_file import CARD
-from metasearch.pipelines.cards import Dataset, Scores, describe_task, find_base, make_card
+from metasearch.pipelines.cards import CARD, Dataset, Scores, describe_task, find_base, make_card
 from metasearch.pipelines.distill.models import RoleEncoders
 from metasearch.pipelines.distill.stage import build_stage_learner, read_source, run_stage, training_batches
 from metasearch.pipelines.distill.target_cache import require_comparable
-from metasearch.pipelines.run import Run, RunResult, require_disk_space, silent
+from metasearch.pipelines.run import Run, RunResult, silent
 from metasearch.pipelines.scorer import Scorer, with_lengths
 from metasearch.runs.callbacks import SILENT, Callback, OpenCallback
 from metasearch.runs.folder import RunFolder
@@ -85,7 +84,7 @@ class DistillRun(Run[DistillConfig]):
             encoder = self.roles.stand_in(stage.trains, stage.max_length)
             largest = max(largest, encoder.size)
             training_batches(self.config, name, read_source(self.config, name, encoder), encoder)
-        require_disk_space(self.files.path, largest)
+        self.require_disk_space(largest)
 
     def follow(self) -> None:
         """Train all stages along with the first process."""

@@ -20,7 +20,7 @@ from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.errors import RunFolderError
 from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.io import atomic_write, held, taken
-from metasearch.pipelines.study.launchers.folder import JobFolder
+from metasearch.pipelines.study.launchers import JobFolder
 from metasearch.runs.folder import RunFolder
 
 

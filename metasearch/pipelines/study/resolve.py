@@ -11,60 +11,14 @@ from metasearch.config.projection import ProjectionSettings
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.config.run import flat
 from metasearch.config.study import StudyConfig, TrainedArm
-from metasearch.config.task import Task
 from metasearch.data.benchmark import Benchmark, build, on_folds
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import ConfigError, DataError
 from metasearch.pipelines import factory
-from metasearch.pipelines.compatibility import check_fit, learner_class
 from metasearch.pipelines.neutral import train_texts
-from metasearch.pipelines.study.folder import StudyFolder
-
-CLAIM = (0, 1, 2)
-"""Seeds of a study that trains, unless others are named."""
 
 log = logging.getLogger(__name__)
 _UNTRAINED = (ZERO_SHOT, NEUTRAL)
-
-
-def parse_folds(written: str | None, task: Task) -> tuple[int, ...]:
-    """Return the folds for `5` (the first five), `0,2` or `2,` (a list), or None (all folds)."""
-    known = task.folds.k if task.folds.method == "kfold" else 1
-    if written is None:
-        return tuple(range(known))
-    words = [word.strip() for word in written.removesuffix(",").split(",")]
-    if not all(word.isdecimal() for word in words):
-        raise ConfigError(f"--folds {written}: expected a number of folds (5) or a list of folds (0,2)")
-    folds: Sequence[int] = sorted({int(word) for word in words})
-    if "," not in written:
-        folds = range(folds[0])
-    if not folds or folds[-1] >= known:
-        has = "one fold, 0" if known == 1 else f"{known} folds, 0 to {known - 1}"
-        raise ConfigError(f"--folds {written}: task '{task.name}' has {has}; write a number ({known}) or a list (0,)")
-    return tuple(folds)
-
-
-def parse_seeds(written: str | None, folder: Path, trains: bool) -> tuple[int, ...]:
-    """Return the given seeds, or the stored ones, or `CLAIM` if something is trained, or one."""
-    if written is None:
-        study = StudyFolder(folder)
-        if study.begun and study.reached:
-            kept = study.stored().config.seeds
-            log.info(f"seeds {_join(kept)}, which the study has; --seeds adds others")
-            return kept
-        if not trains:
-            return CLAIM[:1]
-        log.info(f"seeds {_join(CLAIM)}; --seeds {CLAIM[0]} takes a third of the time")
-        return CLAIM
-    words = [word.strip() for word in written.split(",")]
-    wrong = [word for word in words if not word.isdecimal() or int(word) >= 2**63]
-    if wrong:
-        raise ConfigError(f"--seeds {written}: '{wrong[0]}' is not a seed; expected whole numbers such as 1,2,3")
-    return tuple(dict.fromkeys(map(int, words)))
-
-
-def _join(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds))
 
 
 def build_arms(
@@ -95,7 +49,7 @@ def build_arms(
                 benchmarks[mode.mode] = on_folds(build(config.on(config.folds[0]), found), config.folds)
             learner, recipe = (name, None) if flag == "learner" else (None, name)
             chosen = library.choose_recipe(mode, config.encoder.name, learner, recipe, changed)
-            links, needed = mode.links, learner_class(chosen).links
+            links, needed = mode.links, factory.learner_class(chosen).links
             needs = " or ".join(map(str, needed))
             if links not in needed:
                 log.info(f"{name} is skipped in mode {mode}, which has {links} links; it needs {needs}")
@@ -104,7 +58,7 @@ def build_arms(
             arm = TrainedArm(arm=f"{name}-{mode}", mode=mode, recipe=factory.resolved(chosen))
             if arms.setdefault(arm.arm, arm) != arm:
                 raise ConfigError(f"learner and recipe '{name}' have the same name and differ; omit one")
-            check_fit(chosen, benchmarks[mode.mode][0], config.compute.precision, config.compute.checkpointing)
+            factory.check_fit(chosen, benchmarks[mode.mode][0], config.compute.precision, config.compute.checkpointing)
             _check_sizes(benchmarks[mode.mode], chosen, config)
         if not fits and (named or flag == "recipe" or name in changes):
             raise ConfigError(f"'{name}' needs a mode of {needs} links; none of {', '.join(own)} is one")

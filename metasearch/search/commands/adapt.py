@@ -12,7 +12,7 @@ from metasearch.errors import ConfigError
 
 
 @_options.command("adapt")
-@click.argument("index", type=click.Path(), shell_complete=_options.complete("folders"))
+@click.argument("index", type=click.Path())
 @click.argument("labels", required=False)
 @click.option("--name", metavar="NAME", help="Name of the adapter; by default adapter-1, adapter-2 and so on.")
 @_options.columns

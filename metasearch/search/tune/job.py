@@ -21,7 +21,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import DataError, Interrupted, RunFolderError
-from metasearch.pipelines.run import ENCODER, Run, require_disk_space, stopped
+from metasearch.pipelines.run import ENCODER, Run, stopped
 from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.search.index.local import LocalStore
@@ -97,7 +97,7 @@ class TuneRun(Run[TuneConfig]):
 
     def validate(self) -> None:
         """Check the disk space."""
-        require_disk_space(self.files.path, self.encoder.size)
+        self.require_disk_space(self.encoder.size)
 
     def work(self, open_callback: OpenCallback) -> None:
         """Compute missing scores; train, save, index and report."""

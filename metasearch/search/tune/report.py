@@ -14,8 +14,7 @@ from metasearch.evaluation.report.section import SCORES, Chart, Report, Row, Sec
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.io import atomic_write
-from metasearch.pipelines.card_file import CARD
-from metasearch.pipelines.cards import Base, Dataset, find_base, make_card
+from metasearch.pipelines.cards import CARD, Base, Dataset, find_base, make_card
 from metasearch.pipelines.run import Run
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import Ranking, load

@@ -13,7 +13,7 @@ from metasearch.config.seeding import stream
 from metasearch.data.benchmark import Benchmark, in_one_language
 from metasearch.data.records import RetrievalData, grouped
 from metasearch.episodes.samplers import fit_sizes
-from metasearch.pipelines.compatibility import learner_class
+from metasearch.pipelines.factory import learner_class
 from metasearch.search.tune.steps import FINE_TUNE, Step
 
 _MODES = ("mixt", "trans", "mono-bi-multi", "mono-mono")

@@ -20,7 +20,7 @@ from metasearch.data.records import Candidate
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.pipelines import alignment
-from metasearch.pipelines.resume import open_run
+from metasearch.pipelines.folders import open_run
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.tune import training

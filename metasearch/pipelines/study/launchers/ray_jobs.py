@@ -15,8 +15,7 @@ from ray.experimental import internal_kv
 from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError, ProcessLost, first_line
 from metasearch.pipelines.study.cell import THREADS, CellJob
-from metasearch.pipelines.study.launchers import JobEnd, Launcher
-from metasearch.pipelines.study.launchers.folder import JobFolder
+from metasearch.pipelines.study.launchers import JobEnd, JobFolder, Launcher
 from metasearch.runs import signals
 
 _PASSED = ("METASEARCH_", "HF_", "PYTHONPATH")
