@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from statistics import fmean
 
+import numpy as np
+
 from benchmarks.common.rows import Row
 from benchmarks.paper.alignment_cells import (
     EPISODES,
@@ -16,7 +18,7 @@ from benchmarks.paper.alignment_cells import (
     VARIANTS,
     best_points,
 )
-from metasearch.evaluation.statistics.paired import paired_test
+from metasearch.evaluation.statistics.paired import student
 from metasearch.runs.markdown import markdown
 
 STEPS = ("1", "2", "4", "8", "16", "32", "64")
@@ -184,7 +186,7 @@ def difference(one: Folds, other: Folds) -> str:
     folds = sorted(one.keys() & other.keys())
     if len(folds) < 2:
         return ""
-    test = paired_test([one[fold] for fold in folds], [other[fold] for fold in folds])
+    test = student(np.array([one[fold] - other[fold] for fold in folds]), largest=100.0)
     return f"{test.mean:+.2f} [{test.low:+.2f}, {test.high:+.2f}]"
 
 

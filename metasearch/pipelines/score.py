@@ -6,6 +6,8 @@ There is no command with this name: a study's cells are such runs, and `metasear
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from metasearch.compress.onnx_encoder import OnnxEncoder, is_exported
 from metasearch.config import registry
 from metasearch.config.measure import MULTILINGUAL
@@ -17,15 +19,16 @@ from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.unknown_languages import warn_of_unknown
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.study.read import find_study
-from metasearch.evaluation.trec_run import write_ranking
+from metasearch.io import atomic_write
 from metasearch.pipelines import factory
 from metasearch.pipelines.neutral import neutralise
 from metasearch.pipelines.run import ENCODER, Run
 from metasearch.pipelines.scorer import Scorer
 from metasearch.runs.callbacks import SILENT, Callback, OpenCallback
 from metasearch.runs.markdown import by_language
+from metasearch.runs.per_query_results import Ranking
 from metasearch.runs.rows import Row
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.training.hardware import used
@@ -111,3 +114,25 @@ def _load_encoder(config: EvaluateConfig, benchmark: Benchmark) -> Encoder | Onn
     if precision not in ("auto", "float32"):
         raise ConfigError(f"--precision {precision}: {ref.name} is an export to ONNX, which has its own precision")
     return OnnxEncoder(Path(ref.name), benchmark.task.max_length, ref.prompts)
+
+
+def write_ranking(path: Path, ranking: Ranking, system: str) -> None:
+    """Write a ranking as a TREC run file, whole or not at all; `DataError` for a name with white space.
+
+    A line is `query Q0 document rank score system`. A query is `LANGUAGE:ID`, as translations share their id.
+    """
+    name, lines = "_".join(system.split()), list[str]()
+    for question, columns, scores in zip(ranking.questions, ranking.top, ranking.scores, strict=True):
+        query = f"{question.language}:{question.id}"
+        # The question itself, where it is not ranked, comes last in a pool that is no deeper.
+        ranked = [pair for pair in zip(columns, scores, strict=True) if np.isfinite(pair[1])]
+        for rank, (column, score) in enumerate(ranked, 1):
+            document = ranking.candidates[column].id
+            for written in (query, document, name):
+                if not written or written.split() != [written]:
+                    raise DataError(
+                        f"{path}: '{written}' cannot be a name in a TREC run file, which has no white space"
+                    )
+            # `repr` has all digits of a score, so that reading it back changes no order.
+            lines.append(f"{query} Q0 {document} {rank} {float(score)!r} {name}\n")
+    atomic_write(path, "".join(lines).encode())

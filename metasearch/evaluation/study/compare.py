@@ -8,7 +8,6 @@ Two answers to "is it different?" are kept apart:
   questions for the trained models, and is narrower. It sets a mark (`°`) only if nothing was trained twice.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -21,7 +20,7 @@ from metasearch.evaluation.statistics.folds import FoldDifference, TrainingInter
 from metasearch.evaluation.statistics.jackknife import Array, Interval
 from metasearch.evaluation.statistics.paired import Summary, holm, subtract
 from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.paired import Figure, Pairing, Runs, difference, figures, join_numbers, pair
+from metasearch.evaluation.study.paired import Pairing, Runs, Sample, difference, figures, join_numbers, pair
 from metasearch.evaluation.study.study import ScoreSelection, Study, abridged
 
 FEW_ARTICLES = 20
@@ -144,7 +143,6 @@ def compare(
     measure: str | None = None,
     pool: str | None = None,
     level: float = jackknife.LEVEL,
-    resamples: int | None = None,
 ) -> Comparison:
     """Compare every arm of a study with its baseline, on common folds and seeds (`paired.pair`).
 
@@ -156,7 +154,6 @@ def compare(
         measure: name of the measure; by default the task's.
         pool: name of the pool; by default the task's.
         level: level of the intervals.
-        resamples: without effect, and deprecated: no interval is resampled.
 
     Raises:
         ConfigError: there is nothing to compare with, or no arm shares a fold with its baseline; or level, measure or
@@ -164,8 +161,6 @@ def compare(
         RunFolderError: a run has no results of its questions.
         DataError: they are damaged or do not belong to its scores.
     """
-    if resamples is not None:
-        warnings.warn("resamples has no effect: no interval is resampled", DeprecationWarning, stacklevel=2)
     jackknife.check(level)
     selection = study.select(measure, pool)
     pairings, missing = _pairings(study, baseline, selection)
@@ -210,7 +205,7 @@ def _pairings(study: Study, baseline: Arm | None, selection: ScoreSelection) -> 
 
 
 def _compared(
-    pairing: Pairing, known: Mapping[Runs, Figure], languages: Sequence[str], selection: ScoreSelection, level: float
+    pairing: Pairing, known: Mapping[Runs, Sample], languages: Sequence[str], selection: ScoreSelection, level: float
 ) -> ArmComparison:
     """Return an arm beside its baseline, its p-value not yet adjusted."""
     sides = [[known[each[side]] for each in pairing.runs.values()] for side in (0, 1)]
@@ -257,7 +252,7 @@ def _over_folds(values: Sequence[Array]) -> Array:
 
 def _fold_differences(
     pairing: Pairing,
-    sides: Sequence[Sequence[Figure]],
+    sides: Sequence[Sequence[Sample]],
     strata: Sequence[jackknife.Stratum],
     languages: Sequence[str],
     selection: ScoreSelection,

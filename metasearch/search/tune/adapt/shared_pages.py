@@ -11,8 +11,7 @@ from typing import cast
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import Split
 from metasearch.data.records import Question, RetrievalData, grouped
-from metasearch.evaluation.statistics.bounded import bounded_test
-from metasearch.evaluation.statistics.paired import PairedTest
+from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.table import Table
 

@@ -11,7 +11,7 @@ from metasearch.config.run import DataConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import DataError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.trec_run import write_ranking
+from metasearch.pipelines.score import write_ranking
 
 
 @pytest.fixture(scope="module")
