@@ -1,13 +1,16 @@
 """The study of adapters on frozen vectors: choice of rates and paired differences."""
 
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
 
+from benchmarks.learners import register
 from benchmarks.paper import adaptation
-from benchmarks.paper.adapter_cells import INNER, MOST, OUTER, Cell, best_rates, search
+from benchmarks.paper.adapter_cells import INNER, MOST, OUTER, VARIANTS, Cell, best_rates, search
 from benchmarks.paper.adapter_tables import gain
+from metasearch.config import registry
 
 
 def test_a_best_rate_at_the_edge_extends_the_grid():
@@ -40,6 +43,20 @@ def test_gains_pair_tasks_and_vary_over_folds():
     one = {("a", "de"): 11.0, ("a", "en"): 21.0, ("b", "de"): 33.0, ("c", "de"): 99.0}
     # (1 + 1 + 3) / 3
     assert gain(one, zero).startswith("+1.67 [")
+
+
+@pytest.fixture
+def plug_ins(monkeypatch):
+    monkeypatch.setattr("sys.path", [*sys.path])
+    register()
+    yield
+    registry._offered.cache_clear()
+
+
+@pytest.mark.usefixtures("plug_ins")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_recipe_of_a_variant_exists_and_reads_no_label_of_dev(variant):
+    assert Cell("demo", variant, 0, 1e-3, None).recipe.budget.meta_valid == 0
 
 
 @pytest.mark.slow
