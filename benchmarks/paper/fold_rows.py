@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.common.rows import Row
 from benchmarks.paper import cells
 from metasearch.evaluation.statistics.paired import student
-from metasearch.evaluation.study.arms import digest, select_settings
+from metasearch.evaluation.study.read import digest, select_settings
 
 MAIN = "multilingual"
 _SHARED = ("task", "mode", "fold", "seed", "data", "measure", "pool", "versions", "facts")

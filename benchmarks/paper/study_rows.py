@@ -12,11 +12,11 @@ from metasearch.config.library import Library
 from metasearch.config.task import Task
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics.jackknife import spread
-from metasearch.evaluation.study.arms import Arm, digest, select_settings
 from metasearch.evaluation.study.bias import figures_of_arm, measure_ranking_bias
 from metasearch.evaluation.study.compare import ArmComparison, Comparison, compare, over_folds
 from metasearch.evaluation.study.paired import Sample, difference, figures, pair
-from metasearch.evaluation.study.study import Study
+from metasearch.evaluation.study.read import digest, select_settings
+from metasearch.evaluation.study.study import Arm, Study
 
 FEW_SHOT, ZERO_SHOT = "few-shot", "zero-shot"
 

@@ -12,8 +12,7 @@ from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
 
 if TYPE_CHECKING:
-    from metasearch.evaluation.study.arms import Arm
-    from metasearch.evaluation.study.study import Study
+    from metasearch.evaluation.study.study import Arm, Study
 
 FORMATS = ("markdown", "latex", "csv", "json")
 

@@ -25,9 +25,8 @@ from metasearch.evaluation.report.comparison import verdict
 from metasearch.evaluation.report.main_table import ordered
 from metasearch.evaluation.report.section import Inputs, Report, Section
 from metasearch.evaluation.statistics import jackknife
-from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import compare
-from metasearch.evaluation.study.study import Study
+from metasearch.evaluation.study.study import Arm, Study
 from metasearch.io import NEW, atomic_write_all
 from metasearch.version import __version__
 

@@ -50,8 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
-from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.study import Study
+from metasearch.evaluation.study.study import Arm, Study
 from metasearch.runs.per_query_results import DEPTH, Ranking
 
 Counts = NDArray[np.int64]

@@ -3,7 +3,7 @@
 Two answers to "is it different?" are kept apart:
 
 - `training`, the main one: the interval over training again on other folds with other seeds, and testing on other
-  articles and questions (`statistics.folds`). `*`: it excludes 0; `†`: so does its p-value after Holm's correction.
+  articles and questions (`statistics.paired`). `*`: it excludes 0; `†`: so does its p-value after Holm's correction.
 - `interval`, *fixed models*: Student's over articles within their folds (`statistics.jackknife`). It covers other
   questions for the trained models, and is narrower. It sets a mark (`°`) only if nothing was trained twice.
 """
@@ -16,12 +16,17 @@ import numpy as np
 
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import jackknife
-from metasearch.evaluation.statistics.folds import FoldDifference, TrainingInterval, training_interval
 from metasearch.evaluation.statistics.jackknife import Array, Interval
-from metasearch.evaluation.statistics.paired import Summary, holm, subtract
-from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.statistics.paired import (
+    FoldDifference,
+    Summary,
+    TrainingInterval,
+    holm,
+    subtract,
+    training_interval,
+)
 from metasearch.evaluation.study.paired import Pairing, Runs, Sample, difference, figures, join_numbers, pair
-from metasearch.evaluation.study.study import ScoreSelection, Study, abridged
+from metasearch.evaluation.study.study import Arm, ScoreSelection, Study, abridged
 
 FEW_ARTICLES = 20
 """Articles on which two arms must differ for an interval of fixed models that can be trusted near scores of 0 or 1."""

@@ -12,8 +12,7 @@ from metasearch.config.measure import Measure
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.statistics.jackknife import Array, Stratum
 from metasearch.evaluation.statistics.paired import subtract
-from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.study import Scored, ScoreSelection, Study
+from metasearch.evaluation.study.study import Arm, Scored, ScoreSelection, Study
 from metasearch.runs.per_query_results import Cell, QueryResults
 
 Runs = tuple[Scored, ...]

@@ -11,8 +11,8 @@ from metasearch.evaluation.report.main_table import UNIT, list_heads
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.sections.languages import figure_cells
 from metasearch.evaluation.report.table import Line, Table
-from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.bias import figures_of_arm, mean_of_defined
+from metasearch.evaluation.study.study import Arm
 from metasearch.runs.per_query_results import DEPTH, Ranking
 
 ORDER = 42

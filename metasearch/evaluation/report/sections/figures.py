@@ -12,7 +12,8 @@ from metasearch.evaluation.report.main_table import UNIT, Key, mode_rank, named_
 from metasearch.evaluation.report.section import Chart, Inputs, Row, Section
 from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.statistics.paired import Summary
-from metasearch.evaluation.study.arms import Arm, select_settings
+from metasearch.evaluation.study.read import select_settings
+from metasearch.evaluation.study.study import Arm
 
 ORDER = 30
 SETTINGS = ("episodes.queries", "episodes.negatives", "episodes.k", "episodes.q", "episodes.n_neg", "labels")

@@ -7,9 +7,8 @@ from metasearch.evaluation.report.formats import slug
 from metasearch.evaluation.report.main_table import UNIT, by_language, mean_notes
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.bias import Values, figures_of_arm, measure_ranking_bias
-from metasearch.evaluation.study.study import ScoreSelection, Study
+from metasearch.evaluation.study.study import Arm, ScoreSelection, Study
 from metasearch.runs.per_query_results import DEPTH
 
 ORDER = 40
