@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from langcodes import Language
 from numpy.typing import NDArray
 
 from metasearch.config.extras import import_extra
@@ -27,18 +28,9 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import CachedEncoder
-from metasearch.errors import ConfigError, DataError, nearest
+from metasearch.errors import ConfigError, DataError
 
 K = 20
-LANGUAGES: Mapping[str, str] = {
-    "ar": "ara-Arab", "bg": "bul-Cyrl", "bn": "ben-Beng", "cs": "ces-Latn", "da": "dan-Latn", "de": "deu-Latn",
-    "el": "ell-Grek", "en": "eng-Latn", "es": "spa-Latn", "et": "est-Latn", "fa": "fas-Arab", "fi": "fin-Latn",
-    "fr": "fra-Latn", "he": "heb-Hebr", "hi": "hin-Deva", "hu": "hun-Latn", "id": "ind-Latn", "it": "ita-Latn",
-    "ja": "jpn-Jpan", "ko": "kor-Hang", "nl": "nld-Latn", "no": "nor-Latn", "pl": "pol-Latn", "pt": "por-Latn",
-    "ro": "ron-Latn", "ru": "rus-Cyrl", "sv": "swe-Latn", "sw": "swa-Latn", "ta": "tam-Taml", "te": "tel-Telu",
-    "th": "tha-Thai", "tr": "tur-Latn", "uk": "ukr-Cyrl", "ur": "urd-Arab", "vi": "vie-Latn", "zh": "zho-Hans",
-}  # fmt: skip
-"""Language tag → mteb's name, which has the script."""
 _ROLES: Mapping[str | None, Role] = {"query": "question", "document": "candidate", None: "text"}
 """mteb's type of a prompt → role."""
 
@@ -102,33 +94,28 @@ class MetasearchModel:
         return meta.ModelMeta.create_empty(facts)
 
 
-def pool_task(benchmark: Benchmark, split: str = "test", languages: Mapping[str, str] | None = None) -> Any:
+def pool_task(benchmark: Benchmark, split: str = "test") -> Any:
     """Return a part of a retrieval task as a task of mteb, with a subset for each query language.
 
     Args:
         benchmark: retrieval task with its data.
         split: part, such as `test` or `dev`.
-        languages: language tag → mteb's name, such as `{"gsw": "gsw-Latn"}`, beside `LANGUAGES`.
 
     Raises:
-        ConfigError: it is no retrieval task, mteb's name of a language is not known, or the extra `mteb` is missing.
+        ConfigError: it is no retrieval task, or the extra `mteb` is missing.
         DataError: a question has more than 20 answers, so that mteb's mAP@20, which divides by their number, differs.
     """
     retrieval = import_extra("mteb.abstasks.retrieval", "mteb", "a task of mteb").AbsTaskRetrieval
-    known = {**LANGUAGES, **(languages or {})}
     data = benchmark.part(split)
     if not isinstance(data, RetrievalData):
         raise ConfigError(f"task '{benchmark.task.name}' is a {data.kind} task; a pool needs a retrieval task")
-    for tag in sorted(data.questions_by_language):
-        if tag not in known:
-            raise ConfigError(f"languages: mteb's name of '{tag}' is not known.{nearest(tag, known)}")
     relevant = {q: [c.id for found in by.values() for c in found] for q, by in data.answers.items()}
     for query, document in data.missing:
         relevant.setdefault(query, []).append(document)
     if many := next((q for q, answers in relevant.items() if len(answers) > K), None):
         raise DataError(f"question '{many}' has {len(relevant[many])} answers; mteb's map_at_{K} allows {K} at most")
     dataset, ignored = _dataset(data, relevant, split), data.ignore_identical_ids
-    subsets = {tag: [known[tag]] for tag in sorted(data.questions_by_language)}
+    subsets = {tag: [language_with_script(tag)] for tag in sorted(data.questions_by_language)}
 
     class PoolTask(retrieval):  # type: ignore[misc,valid-type]  # known only where mteb is installed
         """A part of a benchmark of metasearch."""
@@ -143,6 +130,13 @@ def pool_task(benchmark: Benchmark, split: str = "test", languages: Mapping[str,
             self.data_loaded = True
 
     return PoolTask()
+
+
+def language_with_script(tag: str) -> str:
+    """Return mteb's name of a language: ISO 639-3 and the script that it is mostly written in, such as `deu-Latn`."""
+    language = Language.get(tag).maximize()
+    script = "Hang" if language.script == "Kore" else language.script  # CLDR says Korean, mteb Hangul
+    return f"{language.to_alpha3()}-{script}"
 
 
 def _metadata(benchmark: Benchmark, split: str, subsets: Mapping[str, list[str]]) -> Any:

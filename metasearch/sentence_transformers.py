@@ -28,7 +28,7 @@ class MultilingualPoolEvaluator(BaseEvaluator):  # type: ignore[misc]  # untyped
     """Scores a model by search in one pool with documents in all languages.
 
     The scores are mAP@k (LAReQA, Roy et al. 2020, section 4), its value for each query language, the language bias in
-    the top k, and the rank correlation of translated queries (`metasearch.evaluation.statistics.language_bias`).
+    the top k, and the rank correlation of translated queries (`metasearch.evaluation.study.bias`).
     Language bias is 0 for a model that ignores language and 1 for a model that prefers documents in the language of
     the query wherever it can. It is NaN where the pool leaves no choice, such as with one language.
 

@@ -31,8 +31,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.evaluation.scores import Evaluation
-from metasearch.evaluation.statistics.bounded import bounded_test
-from metasearch.evaluation.statistics.paired import PairedTest
+from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
 from metasearch.pipelines.run import silent
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.markdown import markdown

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from benchmarks.common.rows import Row, latest_rows
-from metasearch.evaluation.statistics.paired import paired_test
+from metasearch.evaluation.statistics.paired import student
 from metasearch.runs.markdown import markdown
 
 MAP = "map@20"
@@ -94,7 +96,8 @@ def translations_table(rows: Sequence[Row]) -> str:
         if len(own) < 2:
             continue
         before, after = own[False], own[True]
-        test = paired_test(*([each["pages"][page] / 1e4 for page in before["pages"]] for each in (after, before)))
+        gained = [(after["pages"][page] - score) / 1e4 for page, score in before["pages"].items()]
+        test = student(np.array(gained), largest=1.0)
         gains = [
             100 * (after["values"][key][0] - before["values"][key][0]) for key in (MAP, "own alone", "other alone")
         ]

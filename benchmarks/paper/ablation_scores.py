@@ -7,7 +7,9 @@ is a third of the tokens, and so the arms can train for longer.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from benchmarks.common.rows import Row
 from benchmarks.paper.ablation_arms import INCLUDE, TESTS, Test
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.encoders.encoder import Encoder
@@ -101,3 +103,37 @@ def figure(kept: QueryResults, test: Test, data: str) -> Figure:
         part.mean(axis=-1, keepdims=True) for part in omitted([kept], cells, test.measure, units)
     )
     return Figure(Stratum(values, without, shares, len(units)), data)
+
+
+# Rows of `results/mini_ablations.jsonl`.
+
+Figures = Mapping[str, Mapping[str, Figure]]
+"""Arm → test → what it got."""
+
+
+def arm_rows(figures: Figures, facts: Mapping[str, Mapping[str, Any]], tests: Mapping[str, Test] = TESTS) -> list[Row]:
+    """Return a row for each arm and test, and one for each of its facts: sizes, and sentences per second."""
+    rows: list[Row] = []
+    for arm, by_test in figures.items():
+        for test, figure in by_test.items():
+            interval = figure.interval()
+            measure = {"task": tests[test].task, "measure": tests[test].measure, "data": figure.data}
+            scored = {"value": figure.value, "low": interval.low, "high": interval.high}
+            rows.append({"study": arm, "metric": test, **scored, **measure})
+        for metric, value in facts.get(arm, {}).items():
+            middle, low, high = value if isinstance(value, list) else (value, None, None)
+            rows.append({"study": arm, "metric": metric, "value": middle, "low": low, "high": high})
+    return rows
+
+
+def difference_rows(figures: Figures, against: Mapping[str, str]) -> list[Row]:
+    """Return a row for each arm that is compared with another, `against` of it, and each test."""
+    rows: list[Row] = []
+    for arm, other in against.items():
+        if arm in figures and other in figures:
+            for test, figure in figures[arm].items():
+                change = figure.above(figures[other][test])
+                interval = change.interval()
+                found = {"value": change.value, "low": interval.low, "high": interval.high}
+                rows.append({"study": f"{arm} - {other}", "metric": test, **found, "arm": arm, "against": other})
+    return rows

@@ -31,8 +31,7 @@ from benchmarks.common.rows import RESULTS, Row, append_rows
 from benchmarks.mini.assistants import neutralise, words_of_e5
 from benchmarks.mini.settings import Settings, Step
 from benchmarks.paper.ablation_arms import ARMS, INCLUDE, STUDIES, Places, Steps, flags_of, with_needed
-from benchmarks.paper.ablation_rows import arm_rows, difference_rows
-from benchmarks.paper.ablation_scores import figures, score
+from benchmarks.paper.ablation_scores import arm_rows, difference_rows, figures, score
 from benchmarks.paper.ablation_tables import ablation_table
 from benchmarks.speed.encoding_rate import rates, sentences_of
 from metasearch.errors import ConfigError, require_known

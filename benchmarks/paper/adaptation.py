@@ -1,18 +1,16 @@
 """The papers' question with frozen encoders: do learners teach a query adapter more than fine-tuning does?
 
-    python -m benchmarks.paper.adaptation --data ~/data --pages ~/data/pages -o studies/adaptation
+    python -m benchmarks.paper.adaptation --data ~/data -o studies/adaptation
 
-`learners` trains adapters of `e5` with each learner on the arrangements of the papers (`adapter_cells`). Rates are the
-best of one grid on the dev part of each fold, and test is scored with many seeds. `shots` adapts to a few labelled
-questions of tasks that no training has seen (`adapter_shots`). Vectors go through a projection that is estimated
-without labels, and are computed once: a training takes a second. Finished cells have rows in `results/`, and are not
-run again.
+Adapters of `e5` are trained with each learner on the arrangements of the papers (`adapter_cells`). Rates are the best
+of one grid on the dev part of each fold, and test is scored with many seeds. Vectors go through a projection that is
+estimated without labels, and are computed once: a training takes a second. Finished cells have rows in `results/`, and
+are not run again.
 """
 
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -24,7 +22,6 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import Row, append_rows, read_rows
 from benchmarks.learners import register
-from benchmarks.paper import adapter_shots
 from benchmarks.paper.adapter_cells import CHAIN, FOLDS, LEARNERS, ROWS, STOPPED, Cell, key_of, search, test_cells
 from metasearch.config.projection import ProjectionSettings
 from metasearch.data.benchmark import Benchmark
@@ -124,65 +121,34 @@ class Bench:
         }
 
 
-@dataclass
-class Kept:
-    """A file of rows, and what they are known by."""
-
-    path: Path
-    key: Callable[[Row], object]
-    facts: Row
-
-    def __post_init__(self) -> None:
-        self.rows = {self.key(row): row for row in read_rows(self.path)}
-
-    def row(self, key: object, make: Callable[[], Row]) -> Row:
-        """Return the row that is known, or make it and keep it."""
-        if key not in self.rows:
-            self.rows[key] = {**make(), **self.facts}
-            append_rows(self.path, [self.rows[key]])
-        return self.rows[key]
-
-
 def run_learners(bench: Bench, seeds: int, mode_seeds: int, facts: Row) -> None:
-    """Choose the rates of a task, and score test."""
-    kept = Kept(ROWS, key_of, facts)
+    """Choose the rates of a task, and score test; keep a row of each cell that has none yet."""
+    known = {key_of(row): row for row in read_rows(ROWS)}
 
     def train(cell: Cell) -> Row:
-        return kept.row(cell.key, partial(bench.train, cell))
+        if cell.key not in known:
+            known[cell.key] = {**bench.train(cell), **facts}
+            append_rows(ROWS, [known[cell.key]])
+        return known[cell.key]
 
     for fold, variant in product(FOLDS, LEARNERS):
         search(lambda o, i, v=variant, f=fold: train(Cell(bench.task, v, f, o, i))["dev"], variant != "fine-tune")  # type: ignore[misc]
-    for cell in test_cells([*kept.rows.values()], bench.task, range(seeds), range(mode_seeds)):
+    for cell in test_cells([*known.values()], bench.task, range(seeds), range(mode_seeds)):
         train(cell)
 
 
 @click.command(cls=Command)
 @click.option("--data", required=True, help="Folder of the tasks' files or a parent of it.")
-@click.option("--pages", required=True, type=click.Path(path_type=Path), help="Folder of `benchmarks.pages.build`.")
-@click.option("--part", "parts", multiple=True, default=("learners", "shots"), help="Which, by default both.")
-@click.option("--tasks", default="lareqa-sentences,stsb", show_default=True, help="Of part learners.")
-@click.option("--sets", default="lareqa-sentences,pages", show_default=True, help="Of part shots.")
-@click.option("--seeds", default=20, show_default=True, help="Of learners in mode mono-bi-multi.")
-@click.option("--mode-seeds", default=3, show_default=True, help="Of learners in other modes.")
-@click.option("--starts", default=",".join(adapter_shots.STARTS), show_default=True, help="Of part shots.")
-@click.option("--shot-seeds", default=3, show_default=True, help="Of starts in part shots.")
+@click.option("--tasks", default="lareqa-sentences,stsb", show_default=True, help="Tasks.")
+@click.option("--seeds", default=20, show_default=True, help="Seeds in mode mono-bi-multi.")
+@click.option("--mode-seeds", default=3, show_default=True, help="Seeds in other modes.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of vectors.")
-def main(
-    data: str, pages: Path, parts: Sequence[str], tasks: str, sets: str, starts: str, seeds: int, mode_seeds: int,
-    shot_seeds: int, output: Path,
-) -> None:  # fmt: skip
+def main(data: str, tasks: str, seeds: int, mode_seeds: int, output: Path) -> None:
     """Run the cells that have no row yet; `python -m benchmarks.tables` writes the tables."""
     register()
     facts = provenance()
-    if "learners" in parts:
-        for task in tasks.split(","):
-            run_learners(Bench(task, data, output), seeds, mode_seeds, facts)
-    if "shots" in parts:
-        for name in sets.split(","):
-            bench = Bench("lareqa-sentences", data, output)
-            adapter_shots.run(
-                name, bench, pages, starts.split(","), shot_seeds, Kept(adapter_shots.ROWS, adapter_shots.key_of, facts)
-            )
+    for task in tasks.split(","):
+        run_learners(Bench(task, data, output), seeds, mode_seeds, facts)
 
 
 if __name__ == "__main__":

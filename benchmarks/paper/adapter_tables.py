@@ -7,11 +7,19 @@ from statistics import fmean
 
 from benchmarks.common.rows import Row
 from benchmarks.paper.adapter_cells import CHAIN, LEARNERS, MODES, VARIANTS
-from benchmarks.paper.adapter_shots import AFTER, CLOSED, OTHERS, SEEN, SHOTS, STARTS, UNKNOWN, UNKNOWN_AFTER
 from benchmarks.paper.alignment_tables import difference, matching, untrained
 from metasearch.evaluation.statistics.paired import clustered_test
 from metasearch.runs.markdown import markdown
 
+# Arms of `results/adapter_shots.jsonl`.
+SHOTS = (0, 1, 4, 8, 16, 32)
+STARTS = ("identity", "fine-tune", "maml", "meta-sgd", "reptile", "reptile long")
+CLOSED, OTHERS = "closed form", "closed form of training sites"
+UNKNOWN = "closed form without translations of tested pages"
+AFTER = {start: f"closed form after {start}" for start in ("fine-tune", "reptile", "reptile long")}
+UNKNOWN_AFTER = {start: f"{UNKNOWN}, after {start}" for start in AFTER}
+SEEN = {"pages": ("de", "en", "fr"), "lareqa-sentences": ("ar", "de", "el", "hi")}
+"""Languages that a start is trained on, by set."""
 ARMS = (*STARTS, CLOSED, UNKNOWN, *AFTER.values(), *UNKNOWN_AFTER.values(), OTHERS)
 IDENTITY, FINE_TUNE = STARTS[:2]
 Tasks = Mapping[tuple[str, str], float]

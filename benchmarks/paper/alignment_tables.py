@@ -1,27 +1,47 @@
-"""The tables of `alignment`: curves on dev, scores on test with intervals, labels, larger forms, and episodes."""
+"""Tables of `results/alignment.jsonl`: curves on dev, scores on test with intervals, labels, larger forms, episodes.
+
+The script of the rows is in revision f20bdb5d (`benchmarks/README.md`, "Answered questions"). A row is a training of an
+encoder through a projection in mode `mono-bi-multi` of `lareqa-sentences`, of all weights or the projection alone.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from statistics import fmean
 
+import numpy as np
+
 from benchmarks.common.rows import Row
-from benchmarks.paper.alignment_cells import (
-    EPISODES,
-    FAIR,
-    FORMS,
-    GRID_STEPS,
-    LEARNERS,
-    LONGER,
-    LOSSES,
-    VARIANTS,
-    best_points,
-)
-from metasearch.evaluation.statistics.paired import paired_test
+from metasearch.evaluation.statistics.paired import student
 from metasearch.runs.markdown import markdown
 
+VARIANTS = (
+    "fine-tune", "maml", "align", "align kd=0", "query-only", "maml fall=0.1", "maml fall=0.3", "align fall=0.3",
+    "align gap share=0.3", "align gap share=0.3 fall=0.3", "align scores share=0.3",
+    "align scores share=0.3 fall=0.1", "align scores share=0.3 fall=0.3", "align scores share=1 fall=0.3",
+    "align embeddings share=0.3 fall=0.3", "align gap share=0.3 fall=0.3 second order",
+)  # fmt: skip
+"""Learners; `query-only` is fine-tuning on the query sets alone."""
+LEARNERS, FAIR = VARIANTS[:3], VARIANTS[:5]
+FORMS = (
+    "maml fall=0.3",
+    "align gap share=0.3 fall=0.3",
+    "align scores share=0.3 fall=0.3",
+    "align embeddings share=0.3 fall=0.3",
+    "align gap share=0.3 fall=0.3 second order",
+)
+EPISODES = (
+    ("random", "random"),
+    ("similar", "random"),
+    ("random", "easy"),
+    ("random", "semi-hard"),
+    ("random", "hard"),
+)
+"""Queries and negatives of the paper's Figures 5 and 6."""
+GRID_STEPS, LONGER = 16, 64
+"""Steps of the grid of rates, and of the part of it that is beyond its edge."""
 STEPS = ("1", "2", "4", "8", "16", "32", "64")
 NAMES = {"infonce": "InfoNCE", "margin1": "margin 1.0"}
-GROUPS = (*((loss, GRID_STEPS) for loss in LOSSES), ("infonce", LONGER))
+GROUPS = (*((loss, GRID_STEPS) for loss in NAMES), ("infonce", LONGER))
 """Losses, and the longest training that counts."""
 Folds = Mapping[int, float]
 """Fold → 100 × the mean over its seeds."""
@@ -42,7 +62,7 @@ def curves_table(rows: Sequence[Row]) -> str:
 def variants_table(rows: Sequence[Row]) -> str:
     """Return the share of the distillation term and the dev scores of each variant at 2e-5, all weights trained."""
     lines = []
-    for loss, variant in product(LOSSES, VARIANTS):
+    for loss, variant in product(NAMES, VARIANTS):
         whole = [row for row in matching(rows, loss=loss, variant=variant, rate=2e-5) if row["trained"] == "all"]
         for row in whole:
             if "64" in row["dev"]:
@@ -56,7 +76,7 @@ def main_table(rows: Sequence[Row]) -> str:
     """Return test scores of learners that trained all weights, and their differences from fine-tuning."""
     chosen = [row for row in rows if row["test"] and not row["dev"] and not row["labels"] and row["trained"] == "all"]
     lines = []
-    for loss, variant in product(LOSSES, VARIANTS):
+    for loss, variant in product(NAMES, VARIANTS):
         scores = {name: by_fold(matching(chosen, loss=loss, variant=name)) for name in ("fine-tune", variant)}
         if len(scores[variant]) == len(scores["fine-tune"]) == 5:
             less = "" if variant == "fine-tune" else difference(scores[variant], scores["fine-tune"])
@@ -100,7 +120,7 @@ def labels_table(rows: Sequence[Row], encoder: str, variants: Iterable[str] = LE
     """Return test scores with few labels, and differences from the untrained projection, fine-tuning and MAML."""
     own = projections(rows, encoder)
     lines = []
-    for labels, loss, variant in product((8, 32, 128), LOSSES, variants):
+    for labels, loss, variant in product((8, 32, 128), NAMES, variants):
         found = _learner(own, variant, loss, labels)
         against = {"": untrained(own), **{name: _learner(own, name, loss, labels) for name in LEARNERS[:2]}}
         if len(found) == 5:
@@ -114,7 +134,7 @@ def forms_table(rows: Sequence[Row], encoder: str) -> str:
     """Return differences of the larger forms from MAML and fine-tuning, on all labels and on few."""
     own = projections(rows, encoder)
     lines = []
-    for loss, variant, labels in product(LOSSES, FORMS, (None, 32, 8)):
+    for loss, variant, labels in product(NAMES, FORMS, (None, 32, 8)):
         found = _learner(own, variant, loss, labels)
         against = [_learner(own, name, loss, labels) for name in ("fine-tune", "maml")]
         if len(found) == 5 and all(len(other) == 5 for other in against):
@@ -146,6 +166,27 @@ def in_grid(rows: Sequence[Row], encoder: str, loss: str, longest: int) -> list[
 def named(loss: str, longest: int) -> str:
     """Return a loss in words, with the steps where they are beyond the grid."""
     return NAMES[loss] if longest == GRID_STEPS else f"{NAMES[loss]}, up to {longest} steps"
+
+
+def best_points(
+    rows: Sequence[Row], encoder: str, longest: int = GRID_STEPS
+) -> dict[tuple[str, str], tuple[float, int]]:
+    """Return variant, loss → the rate and steps with the best dev score of a projection, the mean of its seeds.
+
+    Args:
+        rows: rows of the study.
+        encoder: whose projection was trained.
+        longest: steps of the longest training that counts.
+    """
+    scores: dict[tuple[str, str], dict[tuple[float, int], list[float]]] = {}
+    for row in rows:
+        own = (row["encoder"], row["trained"]) == (encoder, "projection")
+        if own and row["dev"] and row["steps"] <= longest:
+            points = scores.setdefault((row["variant"], row["loss"]), {})
+            for step, score in row["dev"].items():
+                if step != "0":
+                    points.setdefault((row["rate"], int(step)), []).append(score)
+    return {name: max(points, key=lambda point: fmean(points[point])) for name, points in scores.items()}
 
 
 def projections(rows: Sequence[Row], encoder: str, longest: int = GRID_STEPS) -> list[Row]:
@@ -184,7 +225,7 @@ def difference(one: Folds, other: Folds) -> str:
     folds = sorted(one.keys() & other.keys())
     if len(folds) < 2:
         return ""
-    test = paired_test([one[fold] for fold in folds], [other[fold] for fold in folds])
+    test = student(np.array([one[fold] - other[fold] for fold in folds]), largest=100.0)
     return f"{test.mean:+.2f} [{test.low:+.2f}, {test.high:+.2f}]"
 
 

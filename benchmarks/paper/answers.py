@@ -19,7 +19,7 @@ from metasearch.config.projection import ProjectionSettings
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.study.answers import measure_answers
+from metasearch.evaluation.report.sections.answers import measure_answers
 from metasearch.evaluation.study.bias import measure_ranking_bias
 from metasearch.pipelines.neutral import train_projection
 from metasearch.runs.markdown import markdown

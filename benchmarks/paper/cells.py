@@ -22,7 +22,7 @@ from metasearch.config.run import RunConfig, ScoreConfig
 from metasearch.data.benchmark import Benchmark, load_benchmark
 from metasearch.errors import DataError
 from metasearch.evaluation.scores import Evaluation, Score
-from metasearch.evaluation.study.bias import measure_bias
+from metasearch.evaluation.study.bias import measure_ranking_bias
 from metasearch.evaluation.study.read import STUDY_FILE, read_study
 from metasearch.evaluation.study.study import Scored, Study
 from metasearch.runs.folder import RunFolder
@@ -117,7 +117,8 @@ def restored(rows: Iterable[Row], data: str, folder: Path) -> Study:
 
 
 def _row(scored: Scored, measure: str, pool: str) -> Row:
-    results, ranked = scored.questions, measure_bias(scored)
+    results = scored.questions
+    ranked = measure_ranking_bias(results.ranking) if results.ranking else None
     values = {
         language: np.rint(column * DIGITS).astype(int).tolist()
         for (name, own, language, inside), column in results.columns.items()

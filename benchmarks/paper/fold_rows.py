@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
+import numpy as np
+
 from benchmarks.common.rows import Row
 from benchmarks.paper import cells
-from metasearch.evaluation.statistics.paired import paired_test
-from metasearch.evaluation.study.arms import digest, select_settings
+from metasearch.evaluation.statistics.paired import student
+from metasearch.evaluation.study.read import digest, select_settings
 
 MAIN = "multilingual"
 _SHARED = ("task", "mode", "fold", "seed", "data", "measure", "pool", "versions", "facts")
@@ -49,5 +51,5 @@ def gain(after: Sequence[Row], before: Sequence[Row]) -> str:
     both = sorted(high.keys() & low.keys())
     if len(both) < 2:
         return ""
-    test = paired_test([high[fold] for fold in both], [low[fold] for fold in both])
+    test = student(np.array([high[fold] - low[fold] for fold in both]), largest=100.0)
     return f"{test.mean:+.2f} [{test.low:+.2f}, {test.high:+.2f}]"

@@ -8,7 +8,7 @@ from typing import Any
 from metasearch.config.library import Library
 from metasearch.config.recipe import Recipe
 from metasearch.errors import ConfigError
-from metasearch.evaluation.study.arms import digest, select_settings
+from metasearch.evaluation.study.read import digest, select_settings
 from metasearch.pipelines.factory import resolved
 
 

@@ -28,7 +28,7 @@ from metasearch.config.measure import REORDERED
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
-from metasearch.evaluation.study.arms import digest
+from metasearch.evaluation.study.read import digest
 
 CELLS, ARM_ROWS = RESULTS / "strong_encoder.jsonl", RESULTS / "main_table.jsonl"
 ARMS = (

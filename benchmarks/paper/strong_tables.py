@@ -11,7 +11,7 @@ from benchmarks.paper.study_rows import study_rows
 from benchmarks.paper.study_tables import against_table, name_of, summary_table
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.errors import ConfigError
-from metasearch.evaluation.study.arms import Arm
+from metasearch.evaluation.study.study import Arm
 
 
 def tables(task: str, data: str, known: list[Row], arm_results: Path) -> str:

@@ -1,7 +1,7 @@
 """A study as rows of results: scores, differences with intervals, language bias and settings of each arm."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from statistics import fmean
 
 import numpy as np
@@ -12,11 +12,11 @@ from metasearch.config.library import Library
 from metasearch.config.task import Task
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics.jackknife import spread
-from metasearch.evaluation.study.arms import Arm, digest, select_settings
-from metasearch.evaluation.study.bias import measure_arm_bias
+from metasearch.evaluation.study.bias import figures_of_arm, measure_ranking_bias
 from metasearch.evaluation.study.compare import ArmComparison, Comparison, compare, over_folds
-from metasearch.evaluation.study.paired import difference, figures, pair
-from metasearch.evaluation.study.study import Study
+from metasearch.evaluation.study.paired import Sample, difference, figures, pair
+from metasearch.evaluation.study.read import digest, select_settings
+from metasearch.evaluation.study.study import Arm, Study
 
 FEW_SHOT, ZERO_SHOT = "few-shot", "zero-shot"
 
@@ -133,20 +133,28 @@ def _of_groups(study: Study, comparison: Comparison, each: ArmComparison, groups
     rows = {}
     for name, codes in groups.items():
         at = [study.languages.index(code) for code in codes]
-        strata = [difference(known[own].over(at), known[other].over(at)) for own, other in pairs]
+        strata = [difference(_over(known[own], at), _over(known[other], at)) for own, other in pairs]
         value = np.mean([each.values for each in strata], axis=0)
         (interval,) = spread(strata).intervals(value, comparison.level)
         rows[name] = {"difference": float(value[0]), "low": interval.low, "high": interval.high}
     return rows
 
 
+def _over(figure: Sample, columns: Sequence[int]) -> Sample:
+    """Return the figure of the mean of some languages alone."""
+    values, without, shares = (
+        part[..., columns].mean(axis=-1, keepdims=True) for part in (figure.values, figure.without, figure.shares)
+    )
+    return replace(figure, values=values, without=without, shares=shares)
+
+
 def bias_by_arm(study: Study) -> dict[str, Row]:
     """Return label → language bias of an arm, mean and deviation over folds; empty where nothing was ranked."""
     rows = {}
     for arm in study.arms:
-        if whole := measure_arm_bias(study, arm):
-            deviation = None if whole.spread is None else whole.spread.bias
-            rows[arm.label] = {"bias": whole.figures.bias, "bias_sd": deviation}
+        if found := figures_of_arm(study, arm, measure_ranking_bias):
+            (bias, _), (deviation, _), folds = found
+            rows[arm.label] = {"bias": float(bias), "bias_sd": float(deviation) if folds > 1 else None}
     return rows
 
 

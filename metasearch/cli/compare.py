@@ -12,8 +12,7 @@ from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
 
 if TYPE_CHECKING:
-    from metasearch.evaluation.study.arms import Arm
-    from metasearch.evaluation.study.study import Study
+    from metasearch.evaluation.study.study import Arm, Study
 
 FORMATS = ("markdown", "latex", "csv")
 
@@ -93,11 +92,9 @@ def report(paths: Sequence[Path], output: Path, as_json: bool, **compared: Any) 
     Files:
       report.html     scores, comparison, figures, languages and language bias,
                       single questions, run facts; one file that needs no network
-      report.md       the same words, figures and tables
+      report.md       the same words and tables
       tables.json     all tables in full precision
       tables/         each table as Markdown, LaTeX (booktabs) and CSV
-      figures/        each figure as SVG: scores by language, mode and setting,
-                      and gains by number of labelled questions
 
     A former report in the folder is replaced; any other folder must be empty.
 

@@ -1,38 +1,16 @@
-"""The study of adapters on frozen vectors: choice of rates, tasks of few labels, and paired differences."""
+"""The study of adapters on frozen vectors: choice of rates and paired differences."""
 
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
-import torch
 
+from benchmarks.learners import register
 from benchmarks.paper import adaptation
-from benchmarks.paper.adapter_cells import INNER, MOST, OUTER, Cell, best_rates, search
-from benchmarks.paper.adapter_shots import TEST, Part, chosen_rates, in_languages, tasks
+from benchmarks.paper.adapter_cells import INNER, MOST, OUTER, VARIANTS, Cell, best_rates, search
 from benchmarks.paper.adapter_tables import gain
-from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.encoders.maps import mapped
-
-EYE = np.eye(16, dtype=np.float32)
-
-
-class Basis:
-    """Gives text i the unit vector i."""
-
-    device = torch.device("cpu")
-
-    def encode(self, texts, role):
-        return EYE[[int(text) for text in texts]]
-
-
-def part(languages=("de", "en"), pages=4):
-    questions, candidates = [], []
-    for page in range(pages):
-        for language in languages:
-            uid = f"page {page}"
-            questions.append(Question(uid, language, str(page), uid))
-            candidates.append(Candidate(f"{uid} {language}", language, str(page), uid, (uid,)))
-    return Part("site", RetrievalData(tuple(questions), tuple(candidates)), Basis())
+from metasearch.config import registry
 
 
 def test_a_best_rate_at_the_edge_extends_the_grid():
@@ -60,56 +38,25 @@ def test_other_forms_of_maml_align_have_its_rates_and_each_fold_its_own():
     assert best_rates(rows, "stsb", "align", 1) == (1e-3, 0.2)
 
 
-def test_rates_of_an_adaptation_are_those_of_the_nearest_shots_on_dev():
-    dev = {f"{rate:g}": {"4": -rate, "16": rate} for rate in TEST}
-    assert chosen_rates({"dev": dev}) == {1: TEST[0], 4: TEST[0], 8: TEST[-1], 16: TEST[-1], 32: TEST[-1]}
-
-
-def test_a_task_scores_questions_in_its_language_that_are_never_labelled():
-    one, other = tasks(part(pages=12), 2, ["de"], (1, 2))
-    assert {question.language for question in one.order} == {"de"}
-    assert [question.id for question in one.order] != [question.id for question in other.order]
-    # Both right documents are first, without and with balanced scores.
-    assert one.score(EYE).tolist() == [1.0, 1.0]
-    # Pages of labelled questions have no vector: of 24 documents none is lost.
-    labelled = [int(question.text) for question in one.order[:2]]
-    without = EYE.copy()
-    without[labelled, labelled] = 0
-    assert one.score(without).tolist() == [1.0, 1.0]
-
-
-def test_a_closed_form_behind_a_start_is_computed_of_the_queries_that_it_moves():
-    own = part()
-    asked, start = own.data.questions[:4], np.diag(np.arange(1, 17)).astype(np.float32) + np.float32(0.1)
-    plain = own.closed_form(asked)
-    np.testing.assert_array_equal(own.closed_form(asked, EYE), plain)
-
-    class Moved(Basis):
-        def encode(self, texts, role):
-            vectors = super().encode(texts, role)
-            return mapped(vectors, start) if role == "question" else vectors
-
-    behind = Part("site", own.data, Moved()).closed_form(asked)
-    np.testing.assert_allclose(own.closed_form(asked, start), behind @ start, atol=1e-4)
-    # Without labels it has translations alone, which are equal here.
-    np.testing.assert_array_equal(own.closed_form([]), EYE)
-    # Two pages of four, in two languages, are translations that may be known.
-    assert [len(own.translations(without)) for without in ((), {"page 0", "page 3"})] == [8, 4]
-
-
-def test_only_questions_with_answers_in_all_languages_are_trained_on():
-    own = part(("de", "en", "ja")).data
-    fewer = RetrievalData(own.questions, tuple(c for c in own.candidates if c.id != "page 1 en"))
-    kept = in_languages(fewer, ("de", "en"))
-    assert {question.id for question in kept.questions} == {"page 0", "page 2", "page 3"}
-    assert {candidate.language for candidate in kept.candidates} == {"de", "en"}
-
-
 def test_gains_pair_tasks_and_vary_over_folds():
     zero = {("a", "de"): 10.0, ("a", "en"): 20.0, ("b", "de"): 30.0, ("b", "en"): 30.0}
     one = {("a", "de"): 11.0, ("a", "en"): 21.0, ("b", "de"): 33.0, ("c", "de"): 99.0}
     # (1 + 1 + 3) / 3
     assert gain(one, zero).startswith("+1.67 [")
+
+
+@pytest.fixture
+def plug_ins(monkeypatch):
+    monkeypatch.setattr("sys.path", [*sys.path])
+    register()
+    yield
+    registry._offered.cache_clear()
+
+
+@pytest.mark.usefixtures("plug_ins")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_recipe_of_a_variant_exists_and_reads_no_label_of_dev(variant):
+    assert Cell("demo", variant, 0, 1e-3, None).recipe.budget.meta_valid == 0
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Questions about whole manuals: the files, variants of pages, what values mean, and vectors without language."""
+"""Questions about whole manuals: the files, variants of pages, and what values mean."""
 
 import json
 import re
@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.pages import removal
 from benchmarks.pages.asked import (
     CHOSE,
     CHOSE_NOTHING,
@@ -138,62 +137,10 @@ def test_pages_that_leave_the_pool_take_their_passages_and_groups_with_them():
     ]
 
 
-def random_texts(seed=0):
-    """Return 90 vectors of 8 dimensions in three languages with offsets of their own, and their languages."""
-    rng = np.random.default_rng(seed)
-    tags = np.repeat(["de", "en", "fr"], 30)
-    return rng.normal(size=(90, 8)) + np.repeat(rng.normal(size=(3, 8)), 30, axis=0), tags
-
-
-def test_after_leace_all_languages_have_the_mean_of_all_texts_and_what_has_no_language_stays():
-    vectors, tags = random_texts()
-    mean = vectors.mean(0)
-    erased = removal.erase(vectors, tags)(vectors)
-    for found in removal.language_means(erased, tags).values():
-        assert found == pytest.approx(mean)
-    assert np.linalg.matrix_rank(vectors - erased) == 2  # two directions fewer for three languages
-    # Languages with the same mean leave nothing to erase.
-    same = np.concatenate([vectors[:30]] * 3)
-    assert removal.erase(same, tags)(same) == pytest.approx(same)
-
-
-def test_shift_restores_the_english_vectors_of_pages_that_differ_by_an_offset():
-    english, offset = np.random.default_rng(1).normal(size=(5, 8)), np.arange(8.0)
-    pages, tags = np.concatenate([english, english + offset, [offset]]), np.array(["en"] * 5 + ["de"] * 5 + ["fr"])
-    groups = np.array([*range(5), *range(5), 9])
-    offsets = removal.parallel_offsets(pages, tags, groups, "en")
-    assert set(offsets) == {"de", "en"}  # the page in French has no English translation
-    shifted = removal.subtract(pages, tags.tolist(), offsets)
-    assert shifted[5:10] == pytest.approx(english)
-    assert shifted[:5] == pytest.approx(english)
-    assert shifted[10] == pytest.approx(offset)
-
-
-def test_latents_of_one_language_are_those_that_others_hardly_have():
-    """Rates in German and English: 1 and 0; 1 and 1; 0.1 and 0; 0.95 and 0.05; 0 and 0."""
-    codes = np.zeros((40, 5), np.float32)
-    codes[:20, 0] = codes[:, 1] = codes[:2, 2] = codes[:19, 3] = codes[20, 3] = 1
-    assert removal.own_latents(codes, np.repeat(["de", "en"], 20)).tolist() == [0, 2, 3]
-
-
-def test_a_sparse_autoencoder_learns_to_reconstruct_and_drops_what_a_latent_adds():
-    vectors = removal.unit(random_texts()[0])
-    untrained, trained = (removal.train_autoencoder(vectors, 16, 4, steps=steps) for steps in (0, 200))
-
-    def error(model):
-        return float(np.square(model.codes(vectors) @ model.decoder + model.centre - vectors).sum())
-
-    assert error(trained) < 0.5 * error(untrained)
-    assert ((trained.codes(vectors) > 0).sum(1) <= 4).all()
-    every, codes = np.arange(16), trained.codes(vectors)
-    assert trained.without(vectors, every) == pytest.approx(vectors - codes @ trained.decoder, abs=1e-5)
-    assert trained.without(vectors, every[:0]) == pytest.approx(vectors)
-
-
 @pytest.mark.slow
-def test_systems_and_rivals_are_scored_on_a_small_manual(tmp_path, monkeypatch):
+def test_systems_are_scored_on_a_small_manual(tmp_path, monkeypatch):
     """Three pages in two languages, too few for a projection: ours are the vectors of the encoder."""
-    from benchmarks.pages import questions, rivals
+    from benchmarks.pages import questions
     from benchmarks.pages.asked import read_asked
     from benchmarks.pages.ranking import own_tags, search
 
@@ -223,8 +170,3 @@ def test_systems_and_rivals_are_scored_on_a_small_manual(tmp_path, monkeypatch):
     way = Way(plan.sharpness, bool(searcher.ranking.balance), grouped=True)
     ranked = [table.rank(*each) for each in zip(scores, [way] * 3, own_tags(searcher, asked.texts), strict=True)]
     assert ranked == search(searcher, asked)
-    others = list(rivals.make_rows(asked, "tiny", tmp_path / "runs"))
-    assert {(row["vectors"], row["ranked"]) for row in others} == {
-        (name, ranked) for name in rivals.VECTORS for ranked in (rivals.PASSAGE, rivals.PAGES)
-    }
-    assert rivals.table(others, "tiny").count("\n") == 1  # the set is in no pool

@@ -52,9 +52,7 @@ def test_every_table_is_written_in_each_format(report):
     assert {*named} <= set(keys)
     assert len([key for key in keys if key.startswith("matrix-")]) == 4
     made = {f"tables/{key}.{end}" for key in keys for end in ("md", "tex", "csv")}
-    drawn = {f"figures/{key}.svg" for key in ("by-language", "by-mode")}
-    assert set(files) == made | drawn | {"report.html", "report.md", "tables.json"}
-    assert {*re.findall(r"!\[.+\]\((.+)\)", files["report.md"])} == drawn
+    assert set(files) == made | {"report.html", "report.md", "tables.json"}
     assert files["report.md"].count("\n## ") == 7
 
 
@@ -72,7 +70,6 @@ def test_the_same_study_gives_the_same_bytes_and_replaces_the_former_report(repo
     metasearch("report", study / "cells" / "maml-trans" / "fold-0-seed-0", "-o", folder)
     files = read(folder)
     assert "tables/comparison.csv" in files
-    assert [name for name in files if name.startswith("figures/")] == ["figures/by-language.svg"]
     assert len(files) < len(read(report[0]))
     assert "tables/main.csv" in files
 

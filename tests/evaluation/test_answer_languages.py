@@ -17,7 +17,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.study.answers import AnswerFigures, measure_answers
+from metasearch.evaluation.report.sections.answers import AnswerFigures, measure_answers
 from metasearch.evaluation.study.paired import sample
 from metasearch.evaluation.study.study import ScoreSelection
 from metasearch.runs.per_query_results import QueryResults

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from helpers.corpus import FakeEncoder, at_angle, retrieval
 from metasearch.config.measure import RETRIEVAL_POOLS, Measure
-from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
+from metasearch.data.records import ScoredPair, SimilarityData
 from metasearch.errors import DataError, NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import unanswered
@@ -147,15 +147,6 @@ def test_vectors_that_are_not_finite_are_an_error():
     rows = ROWS | {("el", "q1"): [0.1, np.nan, 0.2, 0.3]}
     with pytest.raises(NonFiniteError):
         evaluate(scoring(TWO, rows), TWO, [MAP])
-
-
-def test_rankings_break_ties_by_the_order_of_the_data():
-    data = RetrievalData(
-        (Question("q", "el", "?", "a"),),
-        tuple(Candidate(f"c{i}", "el", f"text {i}", "a", ("q",) if i == 2 else ()) for i in range(4)),
-    )
-    vectors = {"?": [1.0]} | {f"text {i}": [0.5] for i in range(4)}
-    assert evaluate(FakeEncoder(vectors), data, [MAP]).mean("map") == pytest.approx(1 / 3)
 
 
 def pairs(name, cosines, gold):

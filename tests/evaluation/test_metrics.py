@@ -65,11 +65,6 @@ def test_a_value_by_hand(measure, ranks, expected):
     assert values(measure, ranks) == [pytest.approx(expected, abs=1e-15)]
 
 
-@pytest.mark.parametrize(("relevant", "expected"), [([0], [1]), ([1], [3]), ([2], [4]), ([3], [2]), ([2, 1], [3, 4])])
-def test_equal_scores_rank_by_index(relevant, expected):
-    assert ranks_by(np.array([0.9, 0.5, 0.5, 0.7]), relevant).ranks.tolist() == expected
-
-
 def test_a_question_without_a_relevant_candidate_is_a_data_error():
     with pytest.raises(DataError, match="question 1 has no relevant candidate"):
         ranks_of([1], [], [2, 3])

@@ -11,7 +11,7 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.mteb import MetasearchModel, pool_task
+from metasearch.mteb import MetasearchModel, language_with_script, pool_task
 
 LONG = "Where is the key to the old house by the sea? " * 8
 
@@ -42,6 +42,11 @@ def test_the_revision_tells_precisions_and_lengths_apart(encoder):
     found = [MetasearchModel(each).revision for each in (encoder, half.choose_precision("bfloat16", tried=True))]
     assert found == [f"{encoder.fingerprint}-float32-12-24-18", f"{half.fingerprint}-bfloat16-12-24-18"]
     assert MetasearchModel(encoder, "v1").revision == "v1"
+
+
+def test_names_of_languages_have_three_letters_and_a_script():
+    names = [language_with_script(tag) for tag in ("ar", "ko", "zh", "de", "gsw", "sr-Latn")]
+    assert names == ["ara-Arab", "kor-Hang", "zho-Hans", "deu-Latn", "gsw-Latn", "srp-Latn"]
 
 
 @pytest.mark.slow

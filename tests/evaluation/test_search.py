@@ -93,15 +93,6 @@ def test_ranks_in_the_pool_of_a_language_are_those_of_a_ranking_of_it_sorted_by_
                 search_by(*drawn).ranks(*asked)
 
 
-def test_the_ranks_of_what_is_relevant_count_what_ranks_above():
-    # By score: c1 (de), c0 (ar, relevant), c3 (el), c4 (ar), c2 (de, relevant); c3 and c4 are equal.
-    pool = candidates_of(["ar", "de", "de", "el", "ar"])
-    kept = ranking_by(np.array([[0.8, 0.9, 0.1, 0.5, 0.5]], dtype=np.float32), questions_of(1), pool, [[0, 2]])
-    assert kept.relevant.tolist() == [0, 2]
-    assert kept.ranks.tolist() == [2, 5]
-    assert kept.top.tolist() == [[1, 0, 3, 4, 2]]
-
-
 def test_a_report_shows_the_sentence_and_not_what_was_encoded_with_it():
     pool = [Candidate("a", "el", "sentence. And its paragraph", "x", (), "sentence."), Candidate("b", "el", "b", "x")]
     kept = ranking_by(np.ones((1, 2), dtype=np.float32), questions_of(1), pool, [[0]])

@@ -1,6 +1,9 @@
-"""Text files for tests, packed where their names say so."""
+"""Text files for tests, packed where their names say so, and a disk that is full."""
 
 import gzip
+import resource
+import signal
+from contextlib import contextmanager
 
 
 def write(path, content):
@@ -8,3 +11,16 @@ def write(path, content):
     data = content if isinstance(content, bytes) else content.encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
+
+
+@contextmanager
+def largest_file(size):
+    """Let no file grow beyond a size in bytes, as if the disk were full."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from metasearch.evaluation.study.arms import Arm, labelled
-from metasearch.evaluation.study.study import Run, Scored, ScoreSelection, Study
+from metasearch.evaluation.study.read import labelled
+from metasearch.evaluation.study.study import Arm, Run, Scored, ScoreSelection, Study
 
 SELECTION = ScoreSelection("map@20", "multilingual")
 

@@ -2,8 +2,6 @@
 
 import io
 import json
-import resource
-import signal
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from helpers.files import largest_file
 from metasearch.errors import DataError, RunFolderError
 from metasearch.runs.per_query_results import FORMAT, QueryResults, Ranking, Text, load, query_results_path
 
@@ -183,15 +182,8 @@ def test_a_full_disk_leaves_the_file_that_was_there(tmp_path):
     path = tmp_path / "queries" / "kept.npz"
     small().save(path, FACTS)
     before = path.read_bytes()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     noise = "".join(map(chr, np.random.default_rng(0).integers(0x400, 0x2000, 9000)))
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-        with pytest.raises(RunFolderError, match=r"kept.npz cannot be written: File too large"):
-            small((noise, "")).save(path, FACTS)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, ignored)
+    with largest_file(4096), pytest.raises(RunFolderError, match=r"kept.npz cannot be written: File too large"):
+        small((noise, "")).save(path, FACTS)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]

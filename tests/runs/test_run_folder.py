@@ -1,12 +1,11 @@
 """The files of a run: whole or not there."""
 
 import json
-import resource
-import signal
 
 import pytest
 
 from helpers.configs import nested
+from helpers.files import largest_file
 from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig
 from metasearch.errors import ConfigError, DataError, RunFolderError
@@ -15,6 +14,11 @@ from metasearch.runs.folder import RunFolder
 CONFIG = nested(
     RunConfig, task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), fold=3, max_steps=7
 )
+
+
+@pytest.fixture
+def files(tmp_path):
+    return RunFolder.create(tmp_path / "run", CONFIG, "abc")
 
 
 def test_the_configuration_is_read_back_as_it_was_written(tmp_path):
@@ -35,18 +39,16 @@ def test_a_wrong_value_of_a_configuration_is_named_with_its_line(tmp_path):
         RunFolder(tmp_path / "run").stored(RunConfig)
 
 
-def test_results_are_added_and_read_back_with_every_script(tmp_path):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+def test_results_are_added_and_read_back_with_every_script(files, tmp_path):
     assert files.results() == []
     rows = [{"language": "el", "value": 0.1}, {"language": "θάλασσα", "value": 0.2}]
     for row in rows:
         files.add_results([row])
     assert files.results() == rows
-    assert "θάλασσα" in (tmp_path / "run" / "results.jsonl").read_text()
+    assert "θάλασσα" in (files.path / "results.jsonl").read_text()
 
 
-def test_facts_that_rows_share_are_written_once_and_read_back_with_each(tmp_path):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+def test_facts_that_rows_share_are_written_once_and_read_back_with_each(files):
     versions = {"numpy": "2.0"}
     rows = [{"split": "dev", "fold_seed": None, "language": at, "value": 0.5, "versions": versions} for at in "ab"]
     files.add_results(rows)
@@ -62,10 +64,9 @@ def test_facts_that_rows_share_are_written_once_and_read_back_with_each(tmp_path
     ]
 
 
-def test_a_damaged_line_of_the_results_is_named(tmp_path):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+def test_a_damaged_line_of_the_results_is_named(files, tmp_path):
     files.add_results([{"a": 1}, {"b": 2}])
-    path = tmp_path / "run" / "results.jsonl"
+    path = files.path / "results.jsonl"
     path.write_text(path.read_text()[:-4])
     with pytest.raises(DataError, match=r"results.jsonl:3: not JSON.*To score again, delete .*results.jsonl"):
         files.results()
@@ -74,46 +75,35 @@ def test_a_damaged_line_of_the_results_is_named(tmp_path):
         files.results()
 
 
-def test_a_full_disk_keeps_the_results_that_were_there(tmp_path):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+def test_a_full_disk_keeps_the_results_that_were_there(files, tmp_path):
     files.add_results([{"a": 1}])
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-        with pytest.raises(RunFolderError, match=r"results.jsonl cannot be written"):
-            files.add_results({"n": i} for i in range(1000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, ignored)
+    with largest_file(4096), pytest.raises(RunFolderError, match=r"results.jsonl cannot be written"):
+        files.add_results({"n": i} for i in range(1000))
     assert files.results() == [{"a": 1}]
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["config.yaml", "results.jsonl"]
 
 
-def test_a_run_is_finished_when_its_report_is_written_and_needs_no_checkpoint_then(tmp_path):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+def test_a_run_is_finished_when_its_report_is_written_and_needs_no_checkpoint_then(files, tmp_path):
     (tmp_path / "run" / "checkpoint").mkdir()
     files.finish("# done\n")
     assert files.finished
     assert not (tmp_path / "run" / "checkpoint").exists()
 
 
-def test_events_are_read_back_in_their_order(tmp_path):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+def test_events_are_read_back_in_their_order(files, tmp_path):
     assert files.events() == []
     told = [{"step": 0, "dev": 0.5}, {"step": 1, "loss": 0.1, "phase": "θ\u2028"}]
     for event in told:
         files.log(event)
     assert files.events() == told
-    assert len((tmp_path / "run" / "log.jsonl").read_text().splitlines()) == len(told)
+    assert len((files.path / "log.jsonl").read_text().splitlines()) == len(told)
 
 
 @pytest.mark.parametrize("kept", range(1, 12))
-def test_an_event_that_was_cut_off_is_left_out_and_the_next_one_stands_on_a_line_of_its_own(tmp_path, kept):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+def test_an_event_that_was_cut_off_is_left_out_and_the_next_one_stands_on_a_line_of_its_own(files, tmp_path, kept):
     files.log({"step": 1})
     files.log({"step": 2})
-    path = tmp_path / "run" / "log.jsonl"
+    path = files.path / "log.jsonl"
     line = b'{"step": 2}\n'
     path.write_bytes(path.read_bytes()[: -len(line)] + line[:kept])
     before = [{"step": 1}, {"step": 2}][: 2 if kept == len(line) - 1 else 1]  # whole but for the end of the line
@@ -124,8 +114,7 @@ def test_an_event_that_was_cut_off_is_left_out_and_the_next_one_stands_on_a_line
 
 
 @pytest.mark.parametrize(("goes_on_with", "kept"), [({"step": 0, "dev": 0.5}, 0), ({"step": 2}, 2), ({"step": 3}, 4)])
-def test_steps_that_a_crash_left_behind_the_checkpoint_are_logged_once(tmp_path, goes_on_with, kept):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
+def test_steps_that_a_crash_left_behind_the_checkpoint_are_logged_once(files, tmp_path, goes_on_with, kept):
     told = [{"step": 0, "dev": 0.5}, {"step": 1}, {"step": 2}, {"step": 2, "dev": 0.6}, {"step": 3}]
     for event in told:
         files.log(event)
@@ -135,18 +124,16 @@ def test_steps_that_a_crash_left_behind_the_checkpoint_are_logged_once(tmp_path,
     assert again.events() == [*told[:kept], goes_on_with, {"step": 9, "dev": 0.7}, {"step": 9}]
 
 
-def test_damaged_lines_within_a_log_are_named_in_one_warning_and_the_last_line_may_be_cut_off(tmp_path, caplog):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
-    path = tmp_path / "run" / "log.jsonl"
+def test_damaged_lines_within_a_log_are_named_in_one_warning_and_the_last_line_may_be_cut_off(files, tmp_path, caplog):
+    path = files.path / "log.jsonl"
     path.write_text('{"step": 1}\n{"st\n{"step": 2}\n{"step": true}\n{"step": 3}\n{"ste')
     assert files.events() == [{"step": 1}, {"step": 2}, {"step": 3}]
     assert caplog.messages == [f"{path}: skipped 2 damaged lines, the first is line 2"]
 
 
 @pytest.mark.parametrize("line", ["3", "[]", "[" * 100_000, '{"phase": "mono"}', '{"step": "2"}', '{"step": null}'])
-def test_a_line_of_a_log_that_is_no_event_is_left_out(tmp_path, line):
-    files = RunFolder.create(tmp_path / "run", CONFIG, "abc")
-    (tmp_path / "run" / "log.jsonl").write_text(f'{line}\n{{"step": 1}}\n')
+def test_a_line_of_a_log_that_is_no_event_is_left_out(files, tmp_path, line):
+    (files.path / "log.jsonl").write_text(f'{line}\n{{"step": 1}}\n')
     assert files.events() == [{"step": 1}]
     files.log({"step": 2})
     assert files.events() == [{"step": 1}, {"step": 2}]

@@ -1,10 +1,9 @@
 """Makes a report from a study: one page, the same in Markdown, and its tables for papers and programs.
 
 report.html     the page; needs no network and no other file
-report.md       its words, figures and tables
+report.md       its words and tables
 tables.json     all tables, as they were measured
 tables/         each table as KEY.md, KEY.tex (booktabs) and KEY.csv
-figures/        each figure as KEY.svg
 """
 
 import json
@@ -23,20 +22,17 @@ from metasearch.config import registry
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.evaluation.report import formats
 from metasearch.evaluation.report.comparison import verdict
-from metasearch.evaluation.report.figure import Figure
 from metasearch.evaluation.report.main_table import ordered
 from metasearch.evaluation.report.section import Inputs, Report, Section
 from metasearch.evaluation.statistics import jackknife
-from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import compare
-from metasearch.evaluation.study.study import Study
+from metasearch.evaluation.study.study import Arm, Study
 from metasearch.io import NEW, atomic_write_all
 from metasearch.version import __version__
 
 # Control characters, lone surrogates and noncharacters.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-PAGE, WORDS, INDEX, TABLES, FIGURES = "report.html", "report.md", "tables.json", "tables", "figures"
-_FIGURE = re.compile(rf"\]\(({FIGURES}/[a-z0-9-]+\.svg)\)")
+PAGE, WORDS, INDEX, TABLES = "report.html", "report.md", "tables.json", "tables"
 
 
 def build(
@@ -92,7 +88,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_clean,
     )
-    made.filters |= {"minus": formats.minus, "px": _pixels, "svg": drawn}
+    made.filters["minus"] = formats.minus
     return made
 
 
@@ -101,7 +97,6 @@ def page(report: Report) -> str:
     keys = ["content"]
     for section in report.sections:
         keys += [section.key, *(chart.key for chart in section.charts), *(table.key for table in section.tables)]
-        keys += [figure.key for figure in section.figures]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
         raise ValueError(f"duplicate report section '{twice[0]}'")
     return environment().get_template("report.html.j2").render(report=report)
@@ -112,29 +107,15 @@ def _clean(value: Any) -> Any:
     return _FORBIDDEN.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def drawn(figure: Figure, alone: bool = True) -> Markup:
-    """Return a figure as SVG, as a file or for the page."""
-    return Markup(environment().get_template("figure.svg.j2").render(figure=figure, alone=alone))
-
-
-def _pixels(value: float) -> str:
-    return f"{value:z.1f}".removesuffix(".0")
-
-
 def files(report: Report) -> dict[str, str]:
     """Return a report's files by path, the page first."""
     tables = [table for section in report.sections for table in section.tables]
     index = json.dumps([asdict(table) for table in tables], ensure_ascii=False, indent=1, allow_nan=False)
     texts = {PAGE: page(report), WORDS: _markdown(report), INDEX: f"{index}\n"}
-    texts |= {_path(figure): f"{drawn(figure)}\n" for section in report.sections for figure in section.figures}
     for table in tables:
         for name, text in formats.FORMATS.items():
             texts[f"{TABLES}/{table.key}.{formats.SUFFIXES[name]}"] = text(table)
     return texts
-
-
-def _path(figure: Figure) -> str:
-    return f"{FIGURES}/{formats.slug(figure.key)}.svg"
 
 
 def _markdown(report: Report) -> str:
@@ -142,7 +123,6 @@ def _markdown(report: Report) -> str:
     parts.append("\n".join(f"- {formats.plain(name)}: {formats.plain(value)}" for name, value in report.facts))
     for section in report.sections:
         parts += [f"## {formats.plain(section.heading)}", *map(formats.plain, section.paragraphs)]
-        parts += [f"![{formats.plain(figure.title)}]({_path(figure)})" for figure in section.figures]
         parts += [formats.markdown(table).rstrip("\n") for table in section.tables]
     parts += [formats.plain(report.footer), f"Charts: {PAGE}"]
     return "\n\n".join(parts) + "\n"
@@ -156,9 +136,8 @@ def write(report: Report, folder: Path) -> list[Path]:
     made = {folder / name: text.encode("utf-8", "backslashreplace") for name, text in files(report).items()}
     atomic_write_all(made)
     try:
-        # Tables and figures of the former report go only once all new files are in place.
-        begun = (path for name in (TABLES, FIGURES) for path in (folder / name).glob(f"*{NEW}"))
-        for path in (*(former - set(made)), *begun):
+        # Tables of the former report go only once all new files are in place.
+        for path in (*(former - set(made)), *(folder / TABLES).glob(f"*{NEW}")):
             path.unlink(missing_ok=True)
     except OSError as error:
         raise RunFolderError(f"{folder} cannot be written: {error.strerror}") from None
@@ -179,11 +158,9 @@ def refuse(folder: Path) -> None:
 
 
 def _former(folder: Path) -> set[Path]:
-    """Return the files of the tables and figures of an earlier report."""
+    """Return the files of the tables of an earlier report."""
     try:
         keys = [str(table["key"]) for table in json.loads((folder / INDEX).read_text(encoding="utf-8"))]
-        figures = _FIGURE.findall((folder / WORDS).read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError, KeyError):
         return set()
-    tables = {folder / TABLES / f"{formats.slug(key)}.{end}" for key in keys for end in formats.SUFFIXES.values()}
-    return tables | {folder / name for name in figures}
+    return {folder / TABLES / f"{formats.slug(key)}.{end}" for key in keys for end in formats.SUFFIXES.values()}

@@ -8,9 +8,8 @@ from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.main_table import complete, over_languages
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.jackknife import Interval
-from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import FEW_ARTICLES, ArmComparison, Comparison, Difference
-from metasearch.evaluation.study.study import ScoreSelection, Study
+from metasearch.evaluation.study.study import Arm, ScoreSelection, Study
 
 _SOURCES = {
     "folds": "other folds, seeds and questions",

@@ -8,10 +8,9 @@ from statistics import fmean
 from metasearch.config.measure import is_rank
 from metasearch.evaluation.report.table import Cell, Line, Place, Table
 from metasearch.evaluation.statistics.paired import Summary
-from metasearch.evaluation.study.arms import Arm
 from metasearch.evaluation.study.compare import over_folds
 from metasearch.evaluation.study.paired import join_numbers
-from metasearch.evaluation.study.study import ScoreSelection, Study
+from metasearch.evaluation.study.study import Arm, ScoreSelection, Study
 from metasearch.runs.rows import MEAN
 
 # Means of the scores of an arm: seeds are averaged within a fold, then folds. The standard deviation is over folds, or

@@ -1,20 +1,21 @@
-"""A report as values: sections with charts, figures and tables, which `templates/` draws; and a section's inputs."""
+"""A report as values: sections with charts and tables, which `templates/` draws; and a section's inputs."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metasearch.evaluation.report.figure import Figure
+from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.table import Table
-from metasearch.evaluation.report.ticks import round_ticks, tick_label
 from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.study.compare import Comparison
 from metasearch.evaluation.study.study import ScoreSelection, Study
 
 SCORES = "scores"
 """Key of the section whose first table is the report's main one."""
-
-
 _MARGIN = 3.0
 """Percent of the width left of the first tick, and right of the last."""
+_SAME = 1e-9
+"""Share of its values below which a range is rounding error."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a chart: its label, a finite value, an interval for each series or None, and a text on the right."""
+    """A row of a chart: its label, a finite value, its interval in each series or None, and a text on the right."""
 
     label: str
     value: float
@@ -73,14 +74,28 @@ class Chart:
 
     def label(self, tick: float) -> str:
         """Return a tick × 100 as text."""
-        return tick_label(tick)
+        return minus(f"{100 * tick:z.10g}")
+
+
+def round_ticks(values: Sequence[float], count: int = 6) -> tuple[float, ...]:
+    """Return two or more, about `count`, evenly spaced ticks around finite values: 1, 2 or 5 times a power of ten."""
+    low, high = min(values), max(values)
+    if high - low <= _SAME * max(abs(low), abs(high)):
+        half = abs(low) / 10 or 1.0
+        low, high = low - half, high + half
+    size = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(size))
+    step = min((power * n for n in (1, 2, 5, 10)), key=lambda step: abs(math.log10(size / step)))
+    # A value that is beyond a tick by rounding adds no empty space.
+    first, last = math.floor(low / step + _SAME), math.ceil(high / step - _SAME)
+    return tuple(i * step for i in range(first, last + 1))
 
 
 @dataclass(frozen=True)
 class Section:
-    """A report section: plain text, then charts, figures and tables; figures and tables are written as files, too.
+    """A report section: plain text, then charts and tables; tables are written as files, too.
 
-    `key` is its name for links; no other section, chart, figure or table has it.
+    `key` is its name for links; no other section, chart or table has it.
     """
 
     key: str
@@ -88,7 +103,6 @@ class Section:
     paragraphs: tuple[str, ...] = ()
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
-    figures: tuple[Figure, ...] = ()
 
 
 @dataclass(frozen=True)

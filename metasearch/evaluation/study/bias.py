@@ -1,19 +1,66 @@
-"""Language bias in the rankings of finished runs, and agreement between translations (`statistics.language_bias`)."""
+"""Language bias: does a ranking over many languages prefer the question's language, and do translations rank alike?
+
+LAReQA (Roy et al. 2020, section 1, figure 1) calls embeddings *weakly aligned* where wrong candidates in the question's
+language are nearer than right ones in another, and shows it by mAP on a pool of all languages beside pools of one.
+The difference mixes bias with difficulty, because the larger pool has more distractors. Here the bias of question
+language a towards candidate language l is computed from the pooled ranking itself.
+
+Of the top k, a question has c[l] candidates in l, h of them relevant. R[l] of all relevant candidates and N[l] of all
+others in the pool are in l, R and N in sum. An unbiased ranker with as many hits takes h of the R and k − h of the N at
+random:
+
+- observed o[a, l] = mean over the questions in a of c[l] / k
+- expected e[a, l] = mean of (h · R[l] / R + (k − h) · N[l] / N) / k, which is exact, not a limit
+- greatest m[a, l] = mean of (min(h, R[l]) + min(k − h, N[l])) / k: as many in l as h leaves room for
+- bias[a] = (o[a, a] − e[a, a]) / (m[a, a] − e[a, a]): 0 if the ranker ignores language, 1 if it takes the question's
+  language wherever it can, negative if it avoids it.
+
+The excess o − e is divided by m − e, not by 1 − e. Right answers in other languages leave less room for the question's
+language, so with 1 − e a better ranker would look less biased. A ranker that always prefers one language has no such
+bias, because o − e of a question sums to 0; the matrix o − e shows this preference.
+
+Rank correlation. Yang, Jiang & Baldwin (arXiv:2509.06195): the correlation RC of a question in languages a and b is
+Spearman's, of the two rankings of the documents; its mean over the other languages b, and then over questions and
+languages a, is MRC. The paper does not define RC for documents that only one of two lists of length k has; we do here.
+
+Compared are the rankings of the U candidates in the union of both tops, k ≤ U ≤ 2k: a candidate that a top lacks
+is below it, at the mean t = (k + 1 + U) / 2 of the places k + 1 to U that such candidates share. With a_c and b_c the
+places of candidate c, and m = (U + 1) / 2 their mean,
+
+    RC = Σ_c (a_c − m)(b_c − m) / Σ_c (a_c − m)²
+
+It is 1 for equal tops, −1 for the same candidates in reverse, and −6k² / (7k² − 1), about −0.86, for disjoint tops.
+
+Shapes: N questions, A languages of questions, L languages of candidates, P pairs of rankings, K places of a top.
+Arguments that several functions take:
+
+- k: size of the top, at most the pool's
+- hits: number of relevant candidates in the top k, h, `(N,)`
+- relevant, others: number of relevant and other candidates per language, R[l] and N[l], `(N, L)`
+- observed, expected, greatest: the shares o, e and m, `(A, L)`
+- own: index of each question language among the candidate languages, −1 if it is missing, `(A,)`
+"""
 
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.errors import ConfigError
-from metasearch.evaluation.statistics import language_bias
-from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.study import Scored, Study
+from metasearch.evaluation.study.study import Arm, Study
 from metasearch.runs.per_query_results import DEPTH, Ranking
 
+Counts = NDArray[np.int64]
 Values = NDArray[np.float64]
+
+_NO_ROOM = 1e-12
+"""What rounding leaves of m − e = 0."""
+
+_CELLS = 2**22
+"""Comparisons between candidates that are held at once, 4 MiB."""
 
 
 class BiasFigures(NamedTuple):
@@ -28,36 +75,22 @@ class BiasFigures(NamedTuple):
     correlation: float
 
 
-class ArmBias(NamedTuple):
-    """Language bias of an arm: the mean over `folds`, and its sample standard deviation; None for a single fold."""
+def figures_of_arm(
+    study: Study, arm: Arm, measure: Callable[[Ranking], Sequence[float]]
+) -> tuple[Values, Values, int] | None:
+    """Return figures of the rankings of an arm: mean and sample standard deviation over folds, and their number.
 
-    figures: BiasFigures
-    spread: BiasFigures | None
-    folds: int
-
-
-def measure_bias(scored: Scored) -> BiasFigures | None:
-    """Return the language bias of an arm on a fold with a seed; None where no multilingual pool was ranked."""
-    ranking = scored.questions.ranking
-    return None if ranking is None else measure_ranking_bias(ranking)
-
-
-def measure_arm_bias(study: Study, arm: Arm) -> ArmBias | None:
-    """Return the language bias of an arm: seeds are averaged within a fold, then folds; otherwise as `measure_bias`."""
-    if not (values := figures_by_fold(study, arm, measure_ranking_bias)):
-        return None
-    folds = np.array(values)
-    spread = BiasFigures(*folds.std(0, ddof=1).tolist()) if len(folds) > 1 else None
-    return ArmBias(BiasFigures(*mean_of_defined(folds).tolist()), spread, len(folds))
-
-
-def figures_by_fold(study: Study, arm: Arm, measure: Callable[[Ranking], Sequence[float]]) -> list[Values]:
-    """Return figures of the rankings of an arm for each fold that has one, mean over seeds."""
+    Seeds are averaged within a fold. The deviation is NaN for one fold. None without rankings.
+    """
     folds: dict[int, list[Sequence[float]]] = {}
     for scored in study.of(arm):
         if ranking := scored.questions.ranking:
             folds.setdefault(scored.fold, []).append(measure(ranking))
-    return [mean_of_defined(np.array(seeds)) for seeds in folds.values()]
+    if not folds:
+        return None
+    values = np.array([mean_of_defined(np.array(seeds)) for seeds in folds.values()])
+    spread = values.std(0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
+    return mean_of_defined(values), spread, len(values)
 
 
 def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> BiasFigures:
@@ -72,21 +105,21 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> BiasFigures:
     own = np.array([of.get(language, -1) for language in asked])
     spoken = np.array([of[candidate.language] for candidate in ranking.candidates])
 
-    top = language_bias.counts(spoken[ranking.top[:, :depth]], size)
-    relevant = _sums(language_bias.counts(spoken[ranking.relevant][:, None], size), ranking.offsets)
+    top = counts_by_language(spoken[ranking.top[:, :depth]], size)
+    relevant = _sums(counts_by_language(spoken[ranking.relevant][:, None], size), ranking.offsets)
     others = np.bincount(spoken, minlength=size) - relevant
     hits = _sums((ranking.ranks <= depth).astype(np.int64), ranking.offsets)
     observed, expected, greatest = (
-        language_bias.means(values, groups, len(asked))
+        mean_by_language(values, groups, len(asked))
         for values in (
             top / depth,
-            language_bias.expected_shares(hits, relevant, others, depth),
-            language_bias.greatest_shares(hits, relevant, others, depth),
+            expected_shares(hits, relevant, others, depth),
+            greatest_shares(hits, relevant, others, depth),
         )
     )
     ids = [question.id for question in ranking.questions]
-    bias = language_bias.bias(observed, expected, greatest, own)
-    correlation = language_bias.correlations_by_language(ranking.top[:, :depth], ids, groups, len(asked))
+    bias = own_bias(observed, expected, greatest, own)
+    correlation = correlations_by_language(ranking.top[:, :depth], ids, groups, len(asked))
     return BiasFigures(float(mean_of_defined(bias)), float(mean_of_defined(correlation)))
 
 
@@ -105,3 +138,122 @@ def mean_of_defined(values: Values) -> Values:
         warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
         means: Values = np.nanmean(values, axis=0)
     return means
+
+
+def counts_by_language(languages: Counts, size: int) -> Counts:
+    """Return candidate counts per language and row, from language indices `(N, K)` → `(N, L)`.
+
+    >>> counts_by_language(np.array([[0, 2, 2]]), 3)
+    array([[1, 0, 2]])
+    """
+    table: Counts = (languages[:, :, None] == np.arange(size)).sum(1)
+    return table
+
+
+def expected_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> Values:
+    """Return e, each language's expected share in the top k without bias, `(N, L)`.
+
+    >>> expected_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 · 1/2 + 2 · 3/4) / 3
+    array([[0.66666667, 0.33333333]])
+    """
+    # Draws without replacement (hypergeometric): the mean share is that of the pool.
+    shares: Values = (hits[:, None] * _parts(relevant) + (k - hits[:, None]) * _parts(others)) / k
+    return shares
+
+
+def greatest_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> Values:
+    """Return m, each language's largest possible share in the top k with as many hits, `(N, L)`.
+
+    >>> greatest_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 + 2) / 3, (1 + 1) / 3
+    array([[1.        , 0.66666667]])
+    """
+    shares: Values = (np.minimum(hits[:, None], relevant) + np.minimum(k - hits[:, None], others)) / k
+    return shares
+
+
+def mean_by_language(values: Values, groups: Counts, size: int) -> Values:
+    """Return the mean over questions per language, `(N, L)` → `(A, L)`; `groups` are their languages, `(N,)`."""
+    member = (groups == np.arange(size)[:, None]).astype(float)
+    with np.errstate(invalid="ignore"):
+        averages: Values = member @ values / member.sum(1, keepdims=True)
+    return averages
+
+
+def own_bias(observed: Values, expected: Values, greatest: Values, own: Counts) -> Values:
+    """Return (o − e) / (m − e) per question language, for the same language, `(A,)`.
+
+    NaN where a language has no candidates, or the top k leaves nothing to choose (m = e): one language alone, or a pool
+    that fits into the top k.
+
+    >>> own_bias(np.array([[0.6, 0.4]]), np.array([[0.5, 0.5]]), np.array([[0.9, 0.9]]), np.array([0]))
+    array([0.25])
+    """
+    excess, room = _own_values(observed - expected, own), _own_values(greatest - expected, own)
+    shares = np.full(len(own), np.nan)
+    # A room of NaN compares as False, so that both undefined cases stay NaN.
+    np.divide(excess, room, out=shares, where=room > _NO_ROOM)
+    return shares
+
+
+def _own_values(values: Values, own: Counts) -> Values:
+    """Return the value of each question language with itself, `(A, L)` → `(A,)`; NaN where it has no candidates."""
+    # An index of −1 reads the last column, whose value `where` replaces.
+    return np.where(own < 0, np.nan, values[np.arange(len(own)), own])
+
+
+def _parts(values: Counts) -> Values:
+    """Return a row's values divided by their sum, `(N, L)`; zeros where that is 0."""
+    # Of whole numbers a sum below 1 is 0, and then so are the parts.
+    parts: Values = values / np.maximum(values.sum(1, keepdims=True), 1)
+    return parts
+
+
+def rank_correlations(first: Counts, second: Counts) -> Values:
+    """Return RC for each pair of top lists, `(P, K)` and `(P, K)` candidates in order → `(P,)`.
+
+    NaN where there is one candidate in all, of which any two rankings are equal.
+
+    >>> rank_correlations(np.array([[7, 8, 9], [7, 8, 9]]), np.array([[7, 9, 8], [9, 8, 7]]))   # 1 − 6 · 2 / (3 · 8)
+    array([ 0.5, -1. ])
+    """
+    step = max(1, _CELLS // max(1, first.shape[1] ** 2))
+    parts = [_correlations(first[i : i + step], second[i : i + step]) for i in range(0, len(first), step)]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def correlations_by_language(top: Counts, ids: Sequence[str], groups: Counts, size: int) -> Values:
+    """Return the mean rank correlation between questions and their translations, per language, `(A,)`.
+
+    `top` has the highest ranked candidates of each question, `(N, K)`; translations share an id; `groups` is the index
+    of the language of each question, `(N,)`, and `size` is A. NaN for a language without translated questions.
+    """
+    number = {name: i for i, name in enumerate(dict.fromkeys(ids))}
+    row_of = np.full((len(number), size), -1)
+    row_of[[number[name] for name in ids], groups] = np.arange(len(ids))
+    total, count = np.zeros(row_of.shape), np.zeros(row_of.shape)
+    for a, b in combinations(range(size), 2):
+        both = np.flatnonzero((row_of[:, [a, b]] >= 0).all(1))
+        found = rank_correlations(top[row_of[both, a]], top[row_of[both, b]])
+        defined = ~np.isnan(found)
+        for language in (a, b):
+            total[both[defined], language] += found[defined]
+            count[both[defined], language] += 1
+    means = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+    asked = (count > 0).sum(0)
+    values: Values = np.divide(means.sum(0), asked, out=np.full(size, np.nan), where=asked > 0)
+    return values
+
+
+def _correlations(first: Counts, second: Counts) -> Values:
+    k = first.shape[1]
+    equal = first[:, :, None] == second[:, None, :]
+    union = 2 * k - equal.sum((1, 2))
+    below, mean = (k + 1 + union)[:, None] / 2, (union + 1)[:, None] / 2
+    places = np.arange(1, k + 1) - mean
+    # Candidates of the first top at their places in the second; then those that the second has alone.
+    there = np.where(equal.any(2), equal.argmax(2) + 1, below) - mean
+    alone = ~equal.any(1)
+    products = (places * there).sum(1) + ((below - mean) * places * alone).sum(1)
+    squares = (places**2).sum(1) + (union - k) * (below - mean)[:, 0] ** 2
+    values: Values = np.divide(products, squares, out=np.full(len(first), np.nan), where=squares > 0)
+    return values

@@ -3,12 +3,11 @@
 Two answers to "is it different?" are kept apart:
 
 - `training`, the main one: the interval over training again on other folds with other seeds, and testing on other
-  articles and questions (`statistics.folds`). `*`: it excludes 0; `†`: so does its p-value after Holm's correction.
+  articles and questions (`statistics.paired`). `*`: it excludes 0; `†`: so does its p-value after Holm's correction.
 - `interval`, *fixed models*: Student's over articles within their folds (`statistics.jackknife`). It covers other
   questions for the trained models, and is narrower. It sets a mark (`°`) only if nothing was trained twice.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -17,12 +16,17 @@ import numpy as np
 
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import jackknife
-from metasearch.evaluation.statistics.folds import FoldDifference, TrainingInterval, training_interval
 from metasearch.evaluation.statistics.jackknife import Array, Interval
-from metasearch.evaluation.statistics.paired import Summary, holm, subtract
-from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.paired import Figure, Pairing, Runs, difference, figures, join_numbers, pair
-from metasearch.evaluation.study.study import ScoreSelection, Study, abridged
+from metasearch.evaluation.statistics.paired import (
+    FoldDifference,
+    Summary,
+    TrainingInterval,
+    holm,
+    subtract,
+    training_interval,
+)
+from metasearch.evaluation.study.paired import Pairing, Runs, Sample, difference, figures, join_numbers, pair
+from metasearch.evaluation.study.study import Arm, ScoreSelection, Study, abridged
 
 FEW_ARTICLES = 20
 """Articles on which two arms must differ for an interval of fixed models that can be trusted near scores of 0 or 1."""
@@ -144,7 +148,6 @@ def compare(
     measure: str | None = None,
     pool: str | None = None,
     level: float = jackknife.LEVEL,
-    resamples: int | None = None,
 ) -> Comparison:
     """Compare every arm of a study with its baseline, on common folds and seeds (`paired.pair`).
 
@@ -156,7 +159,6 @@ def compare(
         measure: name of the measure; by default the task's.
         pool: name of the pool; by default the task's.
         level: level of the intervals.
-        resamples: without effect, and deprecated: no interval is resampled.
 
     Raises:
         ConfigError: there is nothing to compare with, or no arm shares a fold with its baseline; or level, measure or
@@ -164,8 +166,6 @@ def compare(
         RunFolderError: a run has no results of its questions.
         DataError: they are damaged or do not belong to its scores.
     """
-    if resamples is not None:
-        warnings.warn("resamples has no effect: no interval is resampled", DeprecationWarning, stacklevel=2)
     jackknife.check(level)
     selection = study.select(measure, pool)
     pairings, missing = _pairings(study, baseline, selection)
@@ -210,7 +210,7 @@ def _pairings(study: Study, baseline: Arm | None, selection: ScoreSelection) -> 
 
 
 def _compared(
-    pairing: Pairing, known: Mapping[Runs, Figure], languages: Sequence[str], selection: ScoreSelection, level: float
+    pairing: Pairing, known: Mapping[Runs, Sample], languages: Sequence[str], selection: ScoreSelection, level: float
 ) -> ArmComparison:
     """Return an arm beside its baseline, its p-value not yet adjusted."""
     sides = [[known[each[side]] for each in pairing.runs.values()] for side in (0, 1)]
@@ -257,7 +257,7 @@ def _over_folds(values: Sequence[Array]) -> Array:
 
 def _fold_differences(
     pairing: Pairing,
-    sides: Sequence[Sequence[Figure]],
+    sides: Sequence[Sequence[Sample]],
     strata: Sequence[jackknife.Stratum],
     languages: Sequence[str],
     selection: ScoreSelection,

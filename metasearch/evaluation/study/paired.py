@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
@@ -12,8 +12,7 @@ from metasearch.config.measure import Measure
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.statistics.jackknife import Array, Stratum
 from metasearch.evaluation.statistics.paired import subtract
-from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.study import Scored, ScoreSelection, Study
+from metasearch.evaluation.study.study import Arm, Scored, ScoreSelection, Study
 from metasearch.runs.per_query_results import Cell, QueryResults
 
 Runs = tuple[Scored, ...]
@@ -25,6 +24,8 @@ _TOLERANCE = 1e-6
 @dataclass(frozen=True, eq=False)
 class Sample:
     """An arm's measure on the C cells of a fold, and without each of its A articles; seeds are averaged.
+
+    `figures` has languages in place of cells: one value for each, and last their mean; NaN where the fold lacks one.
 
     Attributes:
         cells: pool, language and candidates; `ids` are their questions.
@@ -220,35 +221,10 @@ def join_numbers(numbers: Collection[int]) -> str:
     return ", ".join(map(str, sorted(numbers))) or "none"
 
 
-# The measure of each arm on each fold, by language.
-
-
-@dataclass(frozen=True, eq=False)
-class Figure:
-    """An arm's measure on a fold, for K - 1 languages and, last, their mean; NaN where the fold lacks a language.
-
-    `values`, `without`, `shares` and `questions` are as in `Stratum`; `sums` and `one_article` as in `Sample`.
-    """
-
-    values: Array
-    without: Array
-    shares: Array
-    sums: Array
-    questions: int
-    one_article: bool
-
-    def over(self, columns: Sequence[int]) -> "Figure":
-        """Return the figure of the mean of some languages alone."""
-        values, without, shares = (
-            part[..., list(columns)].mean(axis=-1, keepdims=True) for part in (self.values, self.without, self.shares)
-        )
-        return Figure(values, without, shares, self.sums, self.questions, self.one_article)
-
-
-def figures(runs: Iterable[Runs], languages: Sequence[str], selection: ScoreSelection) -> dict[Runs, Figure]:
-    """Return each group's figure; `DataError` where two on a fold have different questions."""
+def figures(runs: Iterable[Runs], languages: Sequence[str], selection: ScoreSelection) -> dict[Runs, Sample]:
+    """Return each group's measure by language; `DataError` where two on a fold have different questions."""
     folds: dict[int, Sample] = {}
-    made: dict[Runs, Figure] = {}
+    made: dict[Runs, Sample] = {}
     for group in dict.fromkeys(runs):
         own = sample(group, selection)
         first = folds.setdefault(group[0].fold, own)
@@ -260,11 +236,11 @@ def figures(runs: Iterable[Runs], languages: Sequence[str], selection: ScoreSele
         values, without, shares = (
             _by_language(part, own.cells, languages) for part in (own.values, own.without, own.shares)
         )
-        made[group] = Figure(values, without, shares, own.sums, own.questions, own.one_article)
+        made[group] = replace(own, values=values, without=without, shares=shares)
     return made
 
 
-def difference(one: Figure, other: Figure) -> Stratum:
+def difference(one: Sample, other: Sample) -> Stratum:
     """Return the difference of two arms on a fold, whole and without each article."""
     values, without = subtract(one.values, other.values), subtract(one.without, other.without)
     return Stratum(values, without, one.shares, one.questions)

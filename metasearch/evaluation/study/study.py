@@ -1,4 +1,7 @@
-"""Scores of several arms on several folds with several seeds, as they were read back."""
+"""Scores of several arms on several folds with several seeds, as they were read back.
+
+An *arm* is one way to train, or an untrained encoder, with runs on several folds and seeds.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,13 +11,52 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from metasearch.config.measure import is_rank
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.errors import ConfigError, nearest
-from metasearch.evaluation.study.arms import Arm
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN, Row
 
 _CACHED_FILES = 32
 """How many files of question results are held in memory: some megabytes each, and a study has hundreds."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to train, or an untrained encoder.
+
+    Attributes:
+        learner: the learner's name, such as `maml`, or the untrained encoder's.
+        mode: transfer mode; like `recipe` None if nothing is trained.
+        encoder: name of the encoder that was trained or scored.
+        settings: hash of all other settings: hyper-parameters, steps, precision.
+        source: study or run it is from, if nothing else distinguishes it.
+        label: shortest name that distinguishes it.
+        start: hash of the settings of the encoder before training, such as prompts and a trimmed vocabulary; empty
+            without. With `encoder` it identifies the vectors before training, and so the baseline.
+    """
+
+    learner: str
+    mode: str | None
+    recipe: str | None
+    encoder: str
+    settings: str = ""
+    source: str = ""
+    label: str = ""
+    start: str = ""
+
+    @property
+    def zero_shot(self) -> bool:
+        """Whether it is the encoder before any training."""
+        return self.learner == ZERO_SHOT
+
+    @property
+    def made_once(self) -> bool:
+        """Whether all folds share one model per seed, as with a distilled student."""
+        return self.mode is None and self.learner not in (ZERO_SHOT, NEUTRAL)
+
+    def begins_as(self, other: "Arm") -> bool:
+        """Return whether another arm is the encoder that it was before training."""
+        return other.zero_shot and (other.encoder, other.start) == (self.encoder, self.start)
 
 
 class ScoreSelection(NamedTuple):

@@ -8,8 +8,7 @@ from typing import Self
 import numpy as np
 
 from metasearch.config.measure import BALANCED, EXPANDED, Pool
-from metasearch.evaluation.statistics.bounded import bounded_test
-from metasearch.evaluation.statistics.paired import PairedTest
+from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import ALPHA, Place, Table
 

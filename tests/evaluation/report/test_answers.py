@@ -9,7 +9,7 @@ from metasearch.errors import ConfigError
 from metasearch.evaluation.report.build import build, files
 from metasearch.evaluation.report.section import Inputs
 from metasearch.evaluation.report.sections import answers
-from metasearch.evaluation.study.answers import measure_answers
+from metasearch.evaluation.report.sections.answers import measure_answers
 from metasearch.evaluation.study.compare import compare
 from metasearch.evaluation.study.read import read_study
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.evaluation.report.section import Chart, Row
-from metasearch.evaluation.report.ticks import round_ticks
+from metasearch.evaluation.report.section import Chart, Row, round_ticks
 from metasearch.evaluation.statistics.jackknife import Interval
 
 SOME = st.lists(st.floats(-1e6, 1e6).filter(lambda v: v == 0 or abs(v) > 1e-6), min_size=1, max_size=9)

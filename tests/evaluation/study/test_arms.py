@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
-from metasearch.evaluation.study.arms import Arm, digest, find_arm, labelled, select_settings
+from metasearch.evaluation.study.read import digest, find_arm, labelled, select_settings
+from metasearch.evaluation.study.study import Arm
 
 RECIPE = {"recipe": "maml-tiny", "description": "ours", "learner": "maml", "outer": {"lr": "3e-4", "clip": "0.0"}}
 CONFIG = {"task": "demo", "mode": "trans", "encoder": "tiny", "recipe": RECIPE, "fold": "0", "seed": "1", "data": None}

@@ -9,11 +9,7 @@ from helpers.rankings import ranking_by
 from helpers.studies import Made, write_study
 from metasearch.data.records import Candidate, Question
 from metasearch.evaluation.report.sections.languages import NONE, bias_table
-from metasearch.evaluation.study.bias import (
-    measure_arm_bias,
-    measure_bias,
-    measure_ranking_bias,
-)
+from metasearch.evaluation.study.bias import figures_of_arm, measure_ranking_bias
 from metasearch.evaluation.study.read import read_study
 
 ARMS = {"zero-shot": Made(1.0, 0.0), "biased": Made(1.0, 4.0)}
@@ -25,28 +21,36 @@ def study(tmp_path_factory):
     return read_study([write_study(folder, ARMS, folds=(0, 1, 2), seeds=(0, 1), questions=12, distractors=20)])
 
 
+def bias_of(study, label):
+    """Return mean and deviation of both figures of an arm, and the number of folds."""
+    return figures_of_arm(study, study.arm(label), measure_ranking_bias)
+
+
+def bias_by_cell(study):
+    cells = study.of(study.arm("biased"))
+    return {(each.fold, each.seed): measure_ranking_bias(each.questions.ranking).bias for each in cells}
+
+
 def test_an_encoder_that_prefers_its_language_is_told_from_one_that_does_not(study):
-    neutral, biased = (measure_arm_bias(study, study.arm(label)).figures for label in ARMS)
-    assert abs(neutral.bias) < 0.1
-    assert biased.bias > 0.8
+    neutral, biased = (bias_of(study, label)[0][0] for label in ARMS)
+    assert abs(neutral) < 0.1
+    assert biased > 0.8
 
 
 def test_seeds_are_averaged_within_a_fold_and_then_folds(study):
-    arm = study.arm("biased")
-    figures = {(found.fold, found.seed): measure_bias(found).bias for found in study.of(arm)}
+    figures = bias_by_cell(study)
     folds = [(figures[fold, 0] + figures[fold, 1]) / 2 for fold in (0, 1, 2)]
-    found = measure_arm_bias(study, arm)
-    assert found.figures.bias == pytest.approx(sum(folds) / 3)
-    assert found.spread.bias == pytest.approx(math.sqrt(sum((x - sum(folds) / 3) ** 2 for x in folds) / (3 - 1)))
-    assert found.folds == 3
+    (mean, _), (spread, _), count = bias_of(study, "biased")
+    assert mean == pytest.approx(sum(folds) / 3)
+    assert spread == pytest.approx(math.sqrt(sum((x - sum(folds) / 3) ** 2 for x in folds) / (3 - 1)))
+    assert count == 3
 
 
 def test_a_fold_with_more_seeds_weighs_as_much_as_the_others(tmp_path):
     folder = write_study(tmp_path / "study", ARMS, (0, 1), (0, 1), unfinished=("biased/fold-1-seed-1",))
     study = read_study([folder])
-    arm = study.arm("biased")
-    a, b, c = (measure_bias(found).bias for found in study.of(arm))
-    assert measure_arm_bias(study, arm).figures.bias == pytest.approx(((a + b) / 2 + c) / 2)
+    a, b, c = bias_by_cell(study).values()
+    assert bias_of(study, "biased")[0][0] == pytest.approx(((a + b) / 2 + c) / 2)
 
 
 def test_a_ranking_by_hand():
@@ -63,9 +67,9 @@ def test_a_ranking_by_hand():
 def test_the_first_table_has_a_line_of_figures_for_each_arm(study):
     table = bias_table(study)
     assert [line.heads for line in table.lines] == [("zero-shot",), ("biased",)]
-    expected = measure_arm_bias(study, study.arm("biased"))
-    assert [cell.value for cell in table.lines[1].cells] == list(expected.figures)
-    assert [cell.spread for cell in table.lines[1].cells] == list(expected.spread)
+    means, spreads, _ = bias_of(study, "biased")
+    assert [cell.value for cell in table.lines[1].cells] == means.tolist()
+    assert [cell.spread for cell in table.lines[1].cells] == spreads.tolist()
     assert "± is the sample standard deviation over folds." in table.notes
     assert len(table.columns) == len(table.lines[0].cells)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.evaluation.statistics import language_bias as measure
+from metasearch.evaluation.study import bias as measure
 
 
 def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
@@ -21,13 +21,13 @@ def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
     has = np.array([np.bincount(spoken[order[at]], minlength=size) for order, at in zip(orders, found, strict=True)])
     others = np.bincount(spoken, minlength=size) - has
     parts = {
-        "observed": measure.counts(spoken[orders[:, :k]], size) / k,
+        "observed": measure.counts_by_language(spoken[orders[:, :k]], size) / k,
         "expected": measure.expected_shares(hits, has, others, k),
         "greatest": measure.greatest_shares(hits, has, others, k),
     }
-    means = {name: measure.means(values, asked, asks) for name, values in parts.items()}
+    means = {name: measure.mean_by_language(values, asked, asks) for name, values in parts.items()}
     own = np.array([x if x < size else -1 for x in range(asks)])
-    bias = measure.bias(means["observed"], means["expected"], means["greatest"], own)
+    bias = measure.own_bias(means["observed"], means["expected"], means["greatest"], own)
     return SimpleNamespace(**means, bias=bias)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from metasearch.evaluation.statistics.language_bias import correlations_by_language, rank_correlations
+from metasearch.evaluation.study.bias import correlations_by_language, rank_correlations
 
 tops = st.integers(2, 8).flatmap(lambda k: st.tuples(*[st.permutations(range(12)).map(lambda p: p[:k])] * 2))
 

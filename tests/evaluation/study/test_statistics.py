@@ -11,7 +11,7 @@ from metasearch.evaluation.statistics.paired import (
     Summary,
     clustered_test,
     holm,
-    paired_test,
+    student,
 )
 
 pairs = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=2, max_size=40)
@@ -22,28 +22,28 @@ probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 def test_the_paired_test_is_that_of_scipy(measured, level):
     one, other = np.array(measured).T
     assume((one - other).std() > 1e-6)
-    found, expected = paired_test(one, other, level), stats.ttest_rel(one, other)
+    found, expected = student(one - other, 1.0, level), stats.ttest_rel(one, other)
     assert found.t == pytest.approx(expected.statistic, rel=1e-6)
     assert found.p == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
     assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval(level)), rel=1e-6, abs=1e-9)
 
 
 def test_no_difference_anywhere_is_no_evidence():
-    assert paired_test([0.1, 0.7], [0.1, 0.7]) == PairedTest(2, 0.0, 0.0, None, 1.0, 0.0, 0.0)
+    assert student(np.zeros(2), 0.7) == PairedTest(2, 0.0, 0.0, None, 1.0, 0.0, 0.0)
 
 
 def test_the_same_difference_everywhere_has_no_t():
-    found = paired_test([0.3, 0.7, 0.9], [0.2, 0.6, 0.8])  # 0.1 each, but for rounding
+    found = student(np.subtract([0.3, 0.7, 0.9], [0.2, 0.6, 0.8]), 0.9)  # 0.1 each, but for rounding
     assert (found.sd, found.t, found.p) == (0.0, None, None)
     assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
 
 
 def test_a_p_value_that_is_too_small_for_a_float_is_above_0():
-    assert 0 < paired_test([1 + i % 2 / 1000 for i in range(2000)], [0.0] * 2000).p < 1e-300
+    assert 0 < student(np.array([1 + i % 2 / 1000 for i in range(2000)]), 1.0).p < 1e-300
 
 
 def test_one_pair_has_a_mean_and_no_test():
-    assert paired_test([0.75], [0.5]) == PairedTest(1, 0.25, None, None, None, None, None)
+    assert student(np.array([0.25]), 0.75) == PairedTest(1, 0.25, None, None, None, None, None)
 
 
 def test_holm_by_hand():
@@ -76,7 +76,7 @@ def test_a_summary_has_the_sample_deviation_and_says_over_what():
 def test_clusters_of_one_unit_give_the_paired_test(measured):
     one, other = np.array(measured).T
     assume((one - other).std() > 1e-6)
-    found, expected = clustered_test(one, other, [*map(str, range(len(one)))]), paired_test(one, other)
+    found, expected = clustered_test(one, other, [*map(str, range(len(one)))]), student(one - other, 1.0)
     assert (found.n, found.t, found.p, found.low) == pytest.approx(
         (expected.n, expected.t, expected.p, expected.low), rel=1e-6, abs=1e-9
     )

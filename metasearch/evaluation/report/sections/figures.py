@@ -1,4 +1,4 @@
-"""Figures for papers: scores by language, transfer mode and setting of episodes.
+"""Charts of scores by language, transfer mode and setting of episodes.
 
 Figures 3 to 6 of the MAML-Align paper: by language, by mode, by sampling of query sets and of negatives.
 """
@@ -7,23 +7,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from metasearch.evaluation.report.figure import Figure, Series, Value, split
-from metasearch.evaluation.report.formats import slug
+from metasearch.evaluation.report.formats import minus, slug
 from metasearch.evaluation.report.main_table import UNIT, Key, mode_rank, named_columns, over_languages, without_mode
-from metasearch.evaluation.report.section import Inputs, Section
+from metasearch.evaluation.report.section import Chart, Inputs, Row, Section
+from metasearch.evaluation.statistics.jackknife import Interval
 from metasearch.evaluation.statistics.paired import Summary
-from metasearch.evaluation.study.arms import Arm, select_settings
+from metasearch.evaluation.study.read import select_settings
+from metasearch.evaluation.study.study import Arm
 
 ORDER = 30
-SETTINGS = {
-    "episodes.queries": "sampling of query sets",
-    "episodes.negatives": "sampling of negatives",
-    "episodes.k": "questions in a support set",
-    "episodes.q": "questions in a query set",
-    "episodes.n_neg": "negatives of a question",
-    "labels": "labels of each language",
-}
-"""Settings of recipes by which scores are drawn → name of the axis; `labels` without a value are all."""
+SETTINGS = ("episodes.queries", "episodes.negatives", "episodes.k", "episodes.q", "episodes.n_neg", "labels")
+"""Settings of recipes by which scores are drawn; `labels` without a value are all."""
 
 Means = Mapping[str, Mapping[str, Summary | None]]
 """Name of a series → group → mean and spread."""
@@ -32,18 +26,18 @@ _SPREAD = "Whiskers: sample standard deviation over folds, or over the seeds of 
 
 
 def section(inputs: Inputs) -> Section:
-    """Return the figures that follow from the scores, and what each of the others lacks."""
+    """Return the charts that follow from the scores, and what each of the others lacks."""
     mode = by_mode(inputs)
     settings = {key: by_setting(inputs, key) for key in SETTINGS}
     missing = [] if mode else ["by transfer mode (no learner has two)"]
     if alike := [key for key, each in settings.items() if each is None]:
         missing.append(f"by {', '.join(alike)} (no two learners differ in one of these alone)")
-    found = [each for each in (by_language(inputs), mode, *settings.values()) if each]
+    found = tuple(each for each in (by_language(inputs), mode, *settings.values()) if each)
     words = (f"Not drawn: {'; '.join(missing)}.",) if missing else ()
-    return Section("figures", "Figures", words, figures=tuple(part for each in found for part in split(each)))
+    return Section("figures", "Figures", words, charts=found)
 
 
-def by_language(inputs: Inputs) -> Figure:
+def by_language(inputs: Inputs) -> Chart:
     """Return each learner's scores by language; a star marks languages that no training has seen (figure 3)."""
     study, selection = inputs.study, inputs.selection
     folds = {arm: study.by_fold(arm, selection) for arm in study.arms}
@@ -60,7 +54,7 @@ def by_language(inputs: Inputs) -> Figure:
     }
     pairs = "language pair" if selection.pool == "pairs" else "language"
     notes = (f"*: {pairs} without training.", _SPREAD) if unseen & {column[0] for column in columns} else (_SPREAD,)
-    return _figure(inputs, "by-language", f"by {pairs}", pairs, means, notes)
+    return _chart(inputs, "by-language", f"by {pairs}", means, notes)
 
 
 def _of_language(folds: Sequence[Sequence[Mapping[Key, float]]], column: Key, known: int) -> Summary | None:
@@ -73,7 +67,7 @@ def _of_language(folds: Sequence[Sequence[Mapping[Key, float]]], column: Key, kn
     return Summary.of([sum(own) / len(own) for own in values], "folds")
 
 
-def by_mode(inputs: Inputs) -> Figure | None:
+def by_mode(inputs: Inputs) -> Chart | None:
     """Return each learner's mean score by transfer mode (figure 4); None if no learner has two modes."""
     found: dict[str, dict[str, Arm]] = {}
     for arm in inputs.study.arms:
@@ -82,10 +76,10 @@ def by_mode(inputs: Inputs) -> Figure | None:
     if not any(len(own) > 1 for own in found.values()):
         return None
     modes = sorted({mode for own in found.values() for mode in own}, key=mode_rank)
-    return _figure(inputs, "by-mode", "by transfer mode", "transfer mode", _means(inputs, modes, found), (_SPREAD,))
+    return _chart(inputs, "by-mode", "by transfer mode", _means(inputs, modes, found), (_SPREAD,))
 
 
-def by_setting(inputs: Inputs, key: str) -> Figure | None:
+def by_setting(inputs: Inputs, key: str) -> Chart | None:
     """Return mean scores by a setting (figures 5 and 6); None if no two learners differ in it alone."""
     families: dict[Any, dict[str, Arm]] = {}
     for arm in inputs.study.arms:
@@ -99,7 +93,7 @@ def by_setting(inputs: Inputs, key: str) -> Figure | None:
         return None
     values = sorted({value for own in found.values() for value in own}, key=_number)
     means = _means(inputs, values, found)
-    return _figure(inputs, f"by-{slug(key)}", f"by {key}", SETTINGS[key], means, (_SPREAD,))
+    return _chart(inputs, f"by-{slug(key)}", f"by {key}", means, (_SPREAD,))
 
 
 def _means(inputs: Inputs, groups: Sequence[str], found: Mapping[str, Mapping[str, Arm]]) -> Means:
@@ -111,16 +105,25 @@ def _means(inputs: Inputs, groups: Sequence[str], found: Mapping[str, Mapping[st
     }
 
 
-def _figure(inputs: Inputs, key: str, by: str, axis: str, means: Means, notes: Sequence[str]) -> Figure:
-    study, selection = inputs.study, inputs.selection
-    groups = tuple(dict.fromkeys(group for own in means.values() for group in own))
-    series = (Series(name, tuple(_value(own.get(group)) for group in groups)) for name, own in means.items())
-    title = f"{study.task}: {selection}, {by}"
-    return Figure(key, title, (axis, f"{selection.measure} {UNIT}"), groups, tuple(series), tuple(notes))
+def _chart(inputs: Inputs, key: str, by: str, means: Means, notes: Sequence[str]) -> Chart:
+    """Return a row for each group and series, whose colour is the place of its interval."""
+    groups = dict.fromkeys(group for own in means.values() for group in own)
+    rows = [
+        Row(f"{group}: {name}", mean.mean, (*(None,) * place, _spread(mean)), minus(_shown(mean)))
+        for group in groups
+        for place, (name, own) in enumerate(means.items())
+        if (mean := own.get(group))
+    ]
+    title = f"{inputs.study.task}: {inputs.selection}, {by}, {UNIT}"
+    return Chart(key, title, tuple(rows), notes=tuple(notes))
 
 
-def _value(mean: Summary | None) -> Value | None:
-    return Value.of(mean.mean, mean.sd) if mean else None
+def _spread(mean: Summary) -> Interval:
+    return Interval(None, None) if mean.sd is None else Interval(mean.mean - mean.sd, mean.mean + mean.sd)
+
+
+def _shown(mean: Summary) -> str:
+    return f"{100 * mean.mean:z.2f}" + ("" if mean.sd is None else f" ± {100 * mean.sd:.2f}")
 
 
 def _without(arm: Arm, key: str) -> str:

@@ -7,9 +7,8 @@ from metasearch.evaluation.report.formats import slug
 from metasearch.evaluation.report.main_table import UNIT, by_language, mean_notes
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.bias import measure_arm_bias
-from metasearch.evaluation.study.study import ScoreSelection, Study
+from metasearch.evaluation.study.bias import Values, figures_of_arm, measure_ranking_bias
+from metasearch.evaluation.study.study import Arm, ScoreSelection, Study
 from metasearch.runs.per_query_results import DEPTH
 
 ORDER = 40
@@ -59,7 +58,7 @@ def matrix_table(study: Study, arm: Arm, measure: str, key: str) -> Table:
 
 def bias_table(study: Study) -> Table | None:
     """Return the language bias of all arms; None without rankings."""
-    biases = {arm: bias for arm in study.arms if (bias := measure_arm_bias(study, arm))}
+    biases = {arm: found for arm in study.arms if (found := figures_of_arm(study, arm, measure_ranking_bias))}
     if not biases:
         return None
     columns = {
@@ -70,24 +69,25 @@ def bias_table(study: Study) -> Table | None:
     }
     notes = [f"{name[:1].upper()}{name[1:]}: {meaning}." for name, meaning in columns.items()]
     notes.append("All are means over the languages of the questions, then over folds.")
-    if any(bias.spread for bias in biases.values()):
+    if any(count > 1 for *_, count in biases.values()):
         notes.append("± is the sample standard deviation over folds.")
     folds = len(study.folds)
-    notes += [f"{arm.label}: {bias.folds} of {folds} folds." for arm, bias in biases.items() if bias.folds < folds]
+    notes += [f"{arm.label}: {count} of {folds} folds." for arm, (*_, count) in biases.items() if count < folds]
     return Table(
         key="bias",
         title="Language bias in the pool of all languages",
         heads=("learner",),
         columns=tuple(columns),
-        lines=tuple(
-            Line((arm.label,), tuple(map(figure_cell, bias.figures, bias.spread or [math.nan] * len(bias.figures))))
-            for arm, bias in biases.items()
-        ),
+        lines=tuple(Line((arm.label,), figure_cells(*found)) for arm, (*found, _) in biases.items()),
         notes=tuple(notes),
         unit=UNIT,
     )
 
 
-def figure_cell(value: float, spread: float) -> Cell:
-    """Return a cell of a value and its spread, each NaN where it is undefined."""
-    return Cell(text=NONE) if math.isnan(value) else Cell(value, None if math.isnan(spread) else spread)
+def figure_cells(means: Values, spreads: Values) -> tuple[Cell, ...]:
+    """Return a cell of each value and its spread, which are NaN where they are undefined."""
+    pairs = zip(means.tolist(), spreads.tolist(), strict=True)
+    return tuple(
+        Cell(text=NONE) if math.isnan(mean) else Cell(mean, None if math.isnan(spread) else spread)
+        for mean, spread in pairs
+    )

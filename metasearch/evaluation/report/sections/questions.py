@@ -7,8 +7,7 @@ import numpy as np
 
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.study import Scored, ScoreSelection, Study
+from metasearch.evaluation.study.study import Arm, Scored, ScoreSelection, Study
 from metasearch.runs.per_query_results import Ranking
 
 ORDER = 70

@@ -16,8 +16,7 @@ from metasearch.evaluation.report.main_table import (
 )
 from metasearch.evaluation.report.section import SCORES, Inputs, Section
 from metasearch.evaluation.report.table import Cell, Table
-from metasearch.evaluation.study.arms import Arm
-from metasearch.evaluation.study.study import ScoreSelection, Study
+from metasearch.evaluation.study.study import Arm, ScoreSelection, Study
 
 ORDER = 10
 

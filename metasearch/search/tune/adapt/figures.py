@@ -6,8 +6,7 @@ from typing import get_args
 
 from metasearch.config.measure import Pool
 from metasearch.data.benchmark import Benchmark
-from metasearch.evaluation.statistics.bounded import bounded_test
-from metasearch.evaluation.statistics.paired import PairedTest
+from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.labels import Held, Labels
