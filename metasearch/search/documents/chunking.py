@@ -23,8 +23,11 @@ LONG_TITLE = "titles longer than half a passage, in the first passage alone"
 _BLOCK = 8192
 """Characters of a sentence that are cut at a time: the splitter's time grows with their square."""
 # A semicolon asks in Greek, and a space ends a phrase in Thai, Lao, Burmese and Khmer.
+_STOPS = r".!?…։؟۔।॥።။។៕。！？｡;\u037e "
+"""Before one of these, a sentence may end: only there the pattern looks closer, which is three times as fast."""
 _SENTENCE = re.compile(
-    r"[^\n]+?(?:(?P<end>[.!?…։؟۔।॥።။។៕][\"'”’»)\]]*(?=\s)(?!\s+[a-z])|[。！？｡][」』”）]*"
+    rf"[^\n][^\n{_STOPS}]*(?:[{_STOPS}][^\n{_STOPS}]*)*?"
+    r"(?:(?P<end>[.!?…։؟۔।॥።။។៕][\"'”’»)\]]*(?=\s)(?!\s+[a-z])|[。！？｡][」』”）]*"
     r"|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e](?=\s)|(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])(?= \S))|$)",
     re.M,
 )

@@ -1,8 +1,8 @@
 """Languages of documents by evidence: names and tags propose, and the texts of some documents decide.
 
-A folder or an ending such as `-de` proposes a language for all documents with it. Detection looks at their texts. So a
-department, a country or a programming language is no language, and the `lang` of a template does not count. A page
-with the text of a page in another language is a copy of it.
+A folder or an ending such as `-de` proposes a language for all documents with it. Detection looks at their texts,
+unless they state the same language. So a department, a country or a programming language is no language, and the
+`lang` of a template does not count. A page with the text of a page in another language is a copy of it.
 """
 
 import logging
@@ -87,7 +87,7 @@ class _Evidence:
     def decide_names(self) -> None:
         """Keep the languages in names that texts confirm, and give folders of countries a language."""
         places = _grouped(self.sources, lambda file: _place(self.sources[file]))
-        found = {place: self._detect(files) for place, files in places.items() if place[1]}
+        found = {place: self._detect(files, place[0]) for place, files in places.items() if place[1]}
         alike = {place: _are_alike(place[0], seen) for place, seen in found.items()}
         accepted = {primary_language(tag) for (tag, _), same in alike.items() if same}
         others = Counter(found[place] for place, same in alike.items() if not same)
@@ -149,11 +149,7 @@ class _Evidence:
         for files in _grouped(pages, lambda file: file.rpartition("/")[0]).values():
             sample = self._sample(files)
             stated = Counter(self._read(self.sources[file].path)[1] for file in sample).most_common(1)[0][0]
-            text = "\n".join(self._read(self.sources[file].path)[0] for file in sample)
-            english = len(re.findall(_ENGLISH, text)) >= _ENGLISH_SHARE * len(text.split())
-            if english or primary_language(stated) != "en":
-                continue
-            seen = self._detect(files)
+            seen = self._detect(files) if primary_language(stated) == "en" else ""
             if is_known(seen) and seen != "en":
                 self._change(files, seen)
                 log.warning("%s state lang=%s, but look like %s: their texts decide", _some(files), stated, seen)
@@ -178,9 +174,18 @@ class _Evidence:
         office = [file for file in files if self.sources[file].format.name == "office"]
         return sorted({*files} - {*sorted(office, key=_hash)[_OFFICE_FILES:]}, key=_hash)[:_FILES]
 
-    def _detect(self, files: Sequence[str]) -> str:
-        """Return the language of the texts of some documents; empty if they are short or differ."""
-        texts = [self._read(self.sources[file].path)[0] for file in self._sample(files)]
+    def _detect(self, files: Sequence[str], tag: str = "") -> str:
+        """Return the language of the texts of some documents; empty if they are short or differ.
+
+        It is the one that most state, if their names have the same `tag` or none. English, which many templates state,
+        needs texts with its frequent words.
+        """
+        read = [self._read(self.sources[file].path) for file in self._sample(files)]
+        texts = [text for text, _ in read]
+        [(stated, count)] = Counter(primary_language(each.lower()) for _, each in read).most_common(1)
+        agreed = stated and stated == primary_language(tag or stated) and count >= _MOST * len(read)
+        if agreed and (stated != "en" or _are_english(texts)):
+            return stated
         pooled = "\n".join(dict.fromkeys(line for text in texts for line in text.splitlines()))[:_LONGEST]
         if sum(map(str.isalpha, pooled)) < _LEAST:
             return ""
@@ -199,6 +204,11 @@ class _Evidence:
             if both >= max(_SHORTEST, _COPIED * sizes[one], _COPIED * sizes[other]):
                 found |= {one, other}
         return [file for file in files if file in found]
+
+
+def _are_english(texts: Iterable[str]) -> bool:
+    text = "\n".join(texts)
+    return len(re.findall(_ENGLISH, text)) >= _ENGLISH_SHARE * len(text.split())
 
 
 def _letters(lines: Iterable[str]) -> int:

@@ -6,7 +6,8 @@ A paragraph has the `lang` of most of its letters, so a foreign word does not sp
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -154,19 +155,34 @@ class _Paragraph(NamedTuple):
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     """Yield a page's text, one section per stretch in one language."""
-    try:
-        content = _joined(path, lines(path))
-    except DataError:
-        if (stated := _stated_encoding(path)) is None:
-            raise
-        content = _joined(path, _decoded_lines(path, stated))
-    yield from html_sections(content, path, notes, settings.keep_repeated)
+    yield from html_sections(_read(path), path, notes, settings.keep_repeated)
 
 
-def _stated_encoding(path: Path) -> str | None:
-    """Return the encoding that the beginning of a page states, as browsers read it; None if it is UTF-8 or unknown."""
+def _read(path: Path) -> str:
+    """Return a page in UTF-8, in UTF-16 with a byte-order mark, or in the encoding that it states."""
     with opened(path, lambda: "the beginning") as file:
-        found = _CHARSET.search(file.read(_HEAD))
+        content = file.read(4 * _MOST + 1)
+    if len(content) > 4 * _MOST:
+        raise _too_long(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        stated = _stated_encoding(content)
+        text = "".join(lines(path)) if stated is None else _decoded(content, path, stated)
+    if len(text) > _MOST:
+        raise _too_long(path)
+    return with_line_feeds(text)
+
+
+def _too_long(path: Path) -> DataError:
+    return DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
+
+
+def _stated_encoding(content: bytes) -> str | None:
+    """Return the encoding that the beginning of a page states, as browsers read it; None if it is UTF-8 or unknown."""
+    found = _CHARSET.search(content[:_HEAD])
     try:
         name = codecs.lookup(found[1].decode()).name if found else "utf-8"
     except LookupError:
@@ -174,24 +190,12 @@ def _stated_encoding(path: Path) -> str | None:
     return None if name.startswith("utf") else _BROWSERS.get(name, name)
 
 
-def _decoded_lines(path: Path, encoding: str) -> Iterator[str]:
-    """Yield the lines of a page in another encoding than UTF-8, with LF at their ends."""
-    with opened(path, lambda: "the beginning") as file:
-        try:
-            yield from with_line_feeds(file.read(_MOST).decode(encoding)).splitlines(keepends=True)
-        except UnicodeDecodeError as error:
-            says = f"not {encoding}, the encoding that the page states: byte {error.start:,}"
-            raise DataError(f"{path}: {says}; convert the file to UTF-8") from None
-
-
-def _joined(path: Path, lines: Iterable[str]) -> str:
-    parts, size = [], 0
-    for line in lines:
-        parts.append(line)
-        size += len(line)
-        if size > _MOST:
-            raise DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
-    return "".join(parts)
+def _decoded(content: bytes, path: Path, encoding: str) -> str:
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        says = f"not {encoding}, the encoding that the page states: byte {error.start:,}"
+        raise DataError(f"{path}: {says}; convert the file to UTF-8") from None
 
 
 def html_sections(source: str, path: Path, notes: Notes, whole: bool = True) -> Iterator[Section]:
@@ -288,9 +292,9 @@ class _Page(HTMLParser):
     def __init__(self, path: Path, notes: Notes, whole: bool, source: str) -> None:
         super().__init__()
         self.leads_on = False
-        self._controlled = frozenset(_CONTROLLED.findall(source))
-        self._wrapped = bool(_WRAPPER.search(source))
-        self._footers = source.count("<footer")
+        shows = "aria-controls" in source or "-target" in source
+        self._controlled = frozenset(_CONTROLLED.findall(source) if shows else ())
+        self._footers, self._source = source.count("<footer"), source
         self._has_text = False
         """Whether a paragraph stands directly in the page."""
         self._linked, self._dropped, self._dropped_at = 0, "", 0
@@ -315,6 +319,10 @@ class _Page(HTMLParser):
         """Whether the open paragraph has text that is not hidden."""
         self._gap = 0
         self._ended = False
+
+    @cached_property
+    def _wrapped(self) -> bool:
+        return bool(_WRAPPER.search(self._source))
 
     def parse_starttag(self, i: int) -> int:
         """Parse the start tag at an offset and return its end, or -1 if it has none.
