@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from html.parser import HTMLParser
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +46,7 @@ _BROWSERS = {
 _MOST_UNCLOSED = 20
 """Start tags of a page without an end."""
 _WHITE = re.compile(r"[ \t\n\r\f]+")
+_LINE = re.compile(".*\n|.+")
 _EMPTY_COMMENT = re.compile("<!---?>")
 ENDLESS, _END = "\0", "\0>"
 """Beginning of a comment without an end, which hides the rest of the page, and the end that the parser wants."""
@@ -314,7 +316,7 @@ class _Page(HTMLParser):
         self._open = [_Element()]
         self._count = Counter[str]()
         self._pieces: list[Piece] = []
-        self._letters = Counter[str]()
+        self._letters: dict[str, int] = {}
         self._shown = False
         """Whether the open paragraph has text that is not hidden."""
         self._gap = 0
@@ -323,6 +325,11 @@ class _Page(HTMLParser):
     @cached_property
     def _wrapped(self) -> bool:
         return bool(_WRAPPER.search(self._source))
+
+    def updatepos(self, i: int, j: int) -> int:
+        """Count lines alone: columns take as long, and are not used."""
+        self.lineno += self.rawdata.count("\n", i, j)
+        return j
 
     def parse_starttag(self, i: int) -> int:
         """Parse the start tag at an offset and return its end, or -1 if it has none.
@@ -340,18 +347,20 @@ class _Page(HTMLParser):
         while tag in _ENDED_BY.get(self._open[-1].tag, ()):
             self.handle_endtag(self._open[-1].tag)
         around, attributes = self._open[-1], dict(attrs)
+        if not around.shown:
+            self._start_dropped(tag, attributes, around.reason)
+            return
         opened = attributes.get("id") in self._controlled and attributes.get("role") != "tabpanel"
-        shown = around.shown and (opened or not _is_hidden(tag, attributes))
-        reason = "" if tag in _SILENT else "hidden" if around.shown and not shown else around.reason
-        if shown:
-            self._separate(tag)
-            reason = "" if self._whole else self._find_boilerplate(tag, attributes)
-            shown = not reason
+        if not opened and _is_hidden(tag, attributes):
+            self._start_dropped(tag, attributes, "hidden")
+            return
+        self._separate(tag)
+        if not self._whole and (reason := self._find_boilerplate(tag, attributes)):
+            self._start_dropped(tag, attributes, reason)
+            return
         if tag == "meta":
             self._read_meta(attributes)
-        if reason and self._dropped:
-            self._dropped += " "
-        if shown and tag not in _HEAD_TAGS:
+        if tag not in _HEAD_TAGS:
             self._has_text |= tag == "p" and around.tag in ("", "html", "body")
             self._anchor = attributes.get("id") or (attributes.get("name") if tag == "a" else "") or self._anchor
             if tag in _HEADINGS:
@@ -363,13 +372,22 @@ class _Page(HTMLParser):
             main = around.main or tag == "main" or attributes.get("role") == "main"
             link = (attributes.get("href") or "") if tag == "a" else around.link
             hidden = _has_hidden(attributes) and not opened
-            if shown and hidden:
+            if hidden:
                 self._add(" ", self.getpos()[0])  # The keys of two platforms are two words.
             exact = around.exact or tag in _EXACT
             footer = around.footer or tag == "footer"
-            self._open.append(
-                _Element(tag, language, shown, exact, main, around.hidden or hidden, reason, link, footer)
-            )
+            self._open.append(_Element(tag, language, True, exact, main, around.hidden or hidden, "", link, footer))
+            self._count[tag] += 1
+
+    def _start_dropped(self, tag: str, attributes: Mapping[str, str | None], reason: str) -> None:
+        """Open an element that is not shown, or within one."""
+        reason = "" if tag in _SILENT else reason
+        if tag == "meta":
+            self._read_meta(attributes)
+        if reason and self._dropped:
+            self._dropped += " "
+        if tag not in _VOID:
+            self._open.append(_Element(tag, shown=False, reason=reason))
             self._count[tag] += 1
 
     def _read_meta(self, attributes: Mapping[str, str | None]) -> None:
@@ -427,28 +445,30 @@ class _Page(HTMLParser):
             self._dropped_at = self._dropped_at if self._dropped else self.getpos()[0]
             self._dropped += data
         elif here.shown:
-            for line, text in enumerate(re.findall(".*\n|.+", data), self.getpos()[0]):
+            for line, text in enumerate(_LINE.findall(data), self.getpos()[0]):
                 self._add(text, line)
 
     def end_paragraph(self, gap: int) -> None:
         """End the paragraph, with at least `gap` line ends before the next."""
-        pieces, letters, shown = self._pieces, self._letters, self._shown
-        self._pieces, self._letters, self._shown = [], Counter(), False
-        if shown:
-            while not pieces[-1][0].strip():
-                pieces.pop()
-            pieces[-1] = pieces[-1][0].rstrip(), pieces[-1][1]
-            language, count = letters.most_common(1)[0]
-            if self._level:
-                self._add_heading(" ".join("".join(text for text, _ in pieces).split()))
-            heading = tuple(text for _, text in self._headings)
-            main, link = self._main, self._link if self._linked == letters.total() > 0 else ""
-            level, anchor, footer = self._level, self._first_anchor, self._open[-1].footer
-            found = _Paragraph(language, count, pieces, self._gap, main, heading, anchor, level, link, footer)
-            self.paragraphs.append(found)
+        if self._shown:
+            self._close_paragraph(self._pieces, self._letters)
             self._gap = 0
-        self._linked = 0
+        if self._pieces:
+            self._pieces, self._letters, self._shown, self._linked = [], {}, False, 0
         self._gap = max(self._gap, gap)
+
+    def _close_paragraph(self, pieces: list[Piece], letters: Mapping[str, int]) -> None:
+        while not pieces[-1][0].strip():
+            pieces.pop()
+        pieces[-1] = pieces[-1][0].rstrip(), pieces[-1][1]
+        language, count = max(letters.items(), key=itemgetter(1))
+        if self._level:
+            self._add_heading(" ".join("".join(text for text, _ in pieces).split()))
+        heading = tuple(text for _, text in self._headings)
+        main, link = self._main, self._link if self._linked == sum(letters.values()) > 0 else ""
+        level, anchor, footer = self._level, self._first_anchor, self._open[-1].footer
+        found = _Paragraph(language, count, pieces, self._gap, main, heading, anchor, level, link, footer)
+        self.paragraphs.append(found)
 
     def _add_heading(self, text: str) -> None:
         """Add a heading to the path, or a further line to the heading that is open."""
@@ -478,7 +498,7 @@ class _Page(HTMLParser):
                 self._first_anchor, self._main = self._anchor, here.main
             self._pieces.append((text, line))
             count = sum(map(str.isalnum, text))
-            self._letters[here.language] += count
+            self._letters[here.language] = self._letters.get(here.language, 0) + count
             if here.link:
                 self._linked += count
                 self._link = here.link
