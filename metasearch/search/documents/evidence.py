@@ -82,7 +82,9 @@ class _Evidence:
     def __init__(self, sources: Sequence["Source"], language: str) -> None:
         self.sources = {each.file: each for each in sources}
         self._language = language
-        self._read = cache(_read_beginning)
+        self._content = cache(lambda file: _read_beginning(self.sources[file].path))
+        self._text = cache(lambda file: _text_of(self._content(file), self.sources[file].path))
+        self._stated = cache(lambda file: _stated_in(self._content(file)))
 
     def decide_names(self) -> None:
         """Keep the languages in names that texts confirm, and give folders of countries a language."""
@@ -133,7 +135,7 @@ class _Evidence:
         for own in groups:
             if copies := self._copies(own):
                 tags = {languages[file] for file in own} - {""}
-                seen = detector([*tags & detectable()] or ["en"])(self._read(self.sources[copies[0]].path)[0])
+                seen = detector([*tags & detectable()] or ["en"])(self._text(copies[0]))
                 right = next((languages[file] for file in copies if primary_language(languages[file]) == seen), "")
                 for file in copies:
                     if languages[file] not in ("", right):
@@ -148,7 +150,7 @@ class _Evidence:
         pages = (file for file, each in self.sources.items() if each.format.name == "html" and not each.language)
         for files in _grouped(pages, lambda file: file.rpartition("/")[0]).values():
             sample = self._sample(files)
-            stated = Counter(self._read(self.sources[file].path)[1] for file in sample).most_common(1)[0][0]
+            stated = Counter(self._stated(file) for file in sample).most_common(1)[0][0]
             seen = self._detect(files) if primary_language(stated) == "en" else ""
             if is_known(seen) and seen != "en":
                 self._change(files, seen)
@@ -156,7 +158,7 @@ class _Evidence:
 
     def _correct_tags(self, files: Sequence[str], tag: str) -> None:
         """Ignore the `lang` of documents whose names and texts tell the same other language."""
-        stated = Counter(self._read(self.sources[file].path)[1] for file in self._sample(files))
+        stated = Counter(self._stated(file) for file in self._sample(files))
         wrong = [each for each, count in stated.items() if each and not _are_alike(each, primary_language(tag))]
         if wrong and 2 * sum(stated[each] for each in wrong) >= stated.total():
             self._change(files, tag, tag, wrong)
@@ -166,7 +168,7 @@ class _Evidence:
         """Set the language of documents; `right` replaces what else they state, or only the `wrong` tags."""
         for file in files:
             each = self.sources[file]
-            stated = {*wrong} or {each.language, self._read(each.path)[1]} - {"", right or language}
+            stated = {*wrong} or {each.language, self._stated(file)} - {"", right or language}
             replaced = {**each.replaced, **dict.fromkeys(stated, right or language)}
             self.sources[file] = replace(each, language=language, replaced=replaced)
 
@@ -180,11 +182,13 @@ class _Evidence:
         It is the one that most state, if their names have the same `tag` or none. English, which many templates state,
         needs texts with its frequent words.
         """
-        read = [self._read(self.sources[file].path) for file in self._sample(files)]
-        texts = [text for text, _ in read]
-        [(stated, count)] = Counter(primary_language(each.lower()) for _, each in read).most_common(1)
-        agreed = stated and stated == primary_language(tag or stated) and count >= _MOST * len(read)
-        if agreed and (stated != "en" or _are_english(texts)):
+        sample = self._sample(files)
+        [(stated, count)] = Counter(primary_language(self._stated(file).lower()) for file in sample).most_common(1)
+        agreed = stated and stated == primary_language(tag or stated) and count >= _MOST * len(sample)
+        if agreed and stated != "en":
+            return stated
+        texts = [self._text(file) for file in sample]
+        if agreed and _are_english(texts):
             return stated
         pooled = "\n".join(dict.fromkeys(line for text in texts for line in text.splitlines()))[:_LONGEST]
         if sum(map(str.isalpha, pooled)) < _LEAST:
@@ -196,7 +200,7 @@ class _Evidence:
 
     def _copies(self, files: Sequence[str]) -> list[str]:
         """Return documents that have the text of another one, and that other one."""
-        lines = {file: {*self._read(self.sources[file].path)[0].splitlines()} for file in files}
+        lines = {file: {*self._text(file).splitlines()} for file in files}
         sizes = {file: _letters(own) for file, own in lines.items()}
         found = set[str]()
         for one, other in combinations(files, 2):
@@ -254,23 +258,31 @@ def _hash(files: str | Sequence[str]) -> bytes:
     return sha256(str(files).encode(errors="surrogateescape")).digest()
 
 
-def _read_beginning(path: Path) -> tuple[str, str]:
-    """Return the text of a document's beginning, and the language that it states; empty if it cannot be read."""
+def _read_beginning(path: Path) -> str:
+    """Return the beginning of a document, or all text of an office document; empty if it cannot be read."""
     try:
         if suffix_of(path) in _OFFICE:
             reader = import_module("metasearch.search.documents.readers.office")
-            return "\n".join(each.text for each in reader.sections(path, Settings(), Notes())), ""
+            return "\n".join(each.text for each in reader.sections(path, Settings(), Notes()))
         if suffix_of(path) in (".parquet", ".arrow", ".feather"):
-            return "", ""
+            return ""
         with opened(path, lambda: "the beginning") as file:
             content = file.read(_HEAD)
     except (DataError, OSError):
-        return "", ""
-    text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "ignore")
-    stated = next(filter(None, ((found := _STATED.search(text)) and found.groups()) or ()), "")
+        return ""
+    return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "ignore")
+
+
+def _stated_in(content: str) -> str:
+    """Return the language that the beginning of a document states, or nothing."""
+    return next(filter(None, ((found := _STATED.search(content)) and found.groups()) or ()), "")
+
+
+def _text_of(content: str, path: Path) -> str:
+    """Return the text of the beginning of a document, without marks."""
     if suffix_of(path) in _HTML:
-        text = unescape(_MARKS.sub(" ", _BLOCK.sub("\n", _UNSHOWN.sub(" ", text))))
-    else:
-        text = _MARKS.sub(" ", text.replace("\r\n", "\n"))
-    lines = (" ".join(line.split()) for line in text.splitlines())
-    return "\n".join(filter(None, lines)), stated
+        content = unescape(_MARKS.sub(" ", _BLOCK.sub("\n", _UNSHOWN.sub(" ", content))))
+    elif suffix_of(path) not in _OFFICE:
+        content = _MARKS.sub(" ", content.replace("\r\n", "\n"))
+    lines = (" ".join(line.split()) for line in content.splitlines())
+    return "\n".join(filter(None, lines))

@@ -68,7 +68,7 @@ class Source:
         except OSError as error:
             raise _unreadable(self.path, error) from None
 
-    @property
+    @cached_property
     def format(self) -> Format:
         """Its format."""
         return formats()[suffix_of(self.path)]
