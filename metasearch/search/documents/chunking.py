@@ -74,20 +74,15 @@ class Settings:
 
     @cached_property
     def estimate(self) -> Callable[[str], int]:
-        """Counts a text word by word, which is faster, and may differ from `length`."""
-        return estimator(self.length)
+        """Count a text word by word, and added special tokens once: that is faster, and may differ from `length`."""
+        length, added = self.length, self.length("")
+        remembered = lru_cache(_WORDS)(length)
 
+        def estimate(text: str) -> int:
+            lengths = (remembered(word) if len(word) <= _LONGEST else length(word) for word in text.split())
+            return added + sum(each - added for each in lengths)
 
-def estimator(length: Callable[[str], int]) -> Callable[[str], int]:
-    """Return a function that sums the lengths of a text's words, with added special tokens counted once."""
-    added = length("")
-    remembered = lru_cache(_WORDS)(length)
-
-    def estimate(text: str) -> int:
-        words = text.split()
-        return added + sum((remembered(word) if len(word) <= _LONGEST else length(word)) - added for word in words)
-
-    return estimate
+        return estimate
 
 
 class _Unit(NamedTuple):
