@@ -8,7 +8,7 @@ unless they state the same language. So a department, a country or a programming
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -16,11 +16,12 @@ from html import unescape
 from importlib import import_module
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from metasearch.config.languages import is_known, primary_language
 from metasearch.data.formats.text_files import opened, suffix_of
 from metasearch.data.languages import detectable, detector
+from metasearch.data.records import grouped
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.languages import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from metasearch.search.documents.read import Source
 
 log = logging.getLogger(__name__)
-_K = TypeVar("_K")
 
 _FILES, _HEAD, _OFFICE_FILES = 20, 2**16, 3
 """Documents of a proposal that are read, bytes of each, and documents that have to be read as a whole."""
@@ -88,7 +88,7 @@ class _Evidence:
 
     def decide_names(self) -> None:
         """Keep the languages in names that texts confirm, and give folders of countries a language."""
-        places = _grouped(self.sources, lambda file: _place(self.sources[file]))
+        places = grouped(self.sources, lambda file: _place(self.sources[file]))
         found = {place: self._detect(files, place[0]) for place, files in places.items() if place[1]}
         alike = {place: _are_alike(place[0], seen) for place, seen in found.items()}
         accepted = {primary_language(tag) for (tag, _), same in alike.items() if same}
@@ -128,7 +128,7 @@ class _Evidence:
     def decide_copies(self) -> None:
         """Give a copy the language of its text."""
         languages = {file: each.language for file, each in self.sources.items()}
-        groups = [own for own in _grouped(languages, group_pages(languages).get).values() if len(own) > 1]
+        groups = [own for own in grouped(languages, group_pages(languages).get).values() if len(own) > 1]
         if not any(map(self._copies, sorted(groups, key=_hash)[:_FILES])):
             return
         found: dict[tuple[str, str], list[str]] = {}
@@ -148,7 +148,7 @@ class _Evidence:
     def decide_template(self) -> None:
         """Ignore the `lang` of pages whose texts are not in English although it says so."""
         pages = (file for file, each in self.sources.items() if each.format.name == "html" and not each.language)
-        for files in _grouped(pages, lambda file: file.rpartition("/")[0]).values():
+        for files in grouped(pages, lambda file: file.rpartition("/")[0]).values():
             sample = self._sample(files)
             stated = Counter(self._stated(file) for file in sample).most_common(1)[0][0]
             seen = self._detect(files) if primary_language(stated) == "en" else ""
@@ -217,13 +217,6 @@ def _are_english(texts: Iterable[str]) -> bool:
 
 def _letters(lines: Iterable[str]) -> int:
     return sum(char.isalpha() for line in lines for char in line)
-
-
-def _grouped(files: Iterable[str], key: Callable[[str], _K]) -> dict[_K, list[str]]:
-    found: dict[_K, list[str]] = {}
-    for file in files:
-        found.setdefault(key(file), []).append(file)
-    return found
 
 
 def _place(source: "Source") -> tuple[str, str]:

@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 
 from metasearch.config.languages import parse_name, parse_tag, primary_language
 from metasearch.data.formats.text_files import unpacked
+from metasearch.data.records import grouped
 
 _PROGRAMS = ("cs", "el", "mk", "ml", "pl", "ps", "so", "sv", "ts")
 """Tags that are also the ends of programs' names: `app.ts.md` may be about TypeScript."""
@@ -161,21 +162,18 @@ def _join(paths: dict[str, str], languages: Mapping[str, str], find: Callable[[s
 
 def _join_alone(paths: dict[str, str], languages: Mapping[str, str], names: Mapping[str, str]) -> None:
     """Give pages without translations one of their names if they share another name, and have different languages."""
-    counts, found = Counter(paths.values()), dict[str, list[str]]()
-    for file, name in names.items():
-        if counts[paths[file]] == 1:
-            found.setdefault(name, []).append(file)
-    for files in (files for files in found.values() if len(files) > 1):
-        if len({primary_language(languages[file]) for file in files}) == len(files):
+    counts = Counter(paths.values())
+    alone = [file for file in names if counts[paths[file]] == 1]
+    for files in grouped(alone, names.__getitem__).values():
+        if len(files) > 1 and len({primary_language(languages[file]) for file in files}) == len(files):
             paths |= dict.fromkeys(files, paths[min(files)])
 
 
 def are_translated(languages: Mapping[str, str], groups: Mapping[str, str] | None = None) -> bool:
     """Return whether at least half of some pages, by path with their languages, exist in another language, too."""
-    groups, found = groups or group_pages(languages), dict[str, set[str]]()
-    for file, language in languages.items():
-        found.setdefault(groups[file], set()).add(language)
-    return 2 * sum(len(found[groups[file]]) > 1 for file in languages) >= max(len(languages), 1)
+    found = grouped(languages, (groups or group_pages(languages)).__getitem__).values()
+    translated = sum(len(own) for own in found if len({languages[file] for file in own}) > 1)
+    return 2 * translated >= max(len(languages), 1)
 
 
 def translations(languages: Mapping[str, str], groups: Mapping[str, str] | None = None) -> list[tuple[str, ...]]:
@@ -185,11 +183,8 @@ def translations(languages: Mapping[str, str], groups: Mapping[str, str] | None 
         languages: path of a page → its language.
         groups: path of a page → what it shares with its translations; by default by its path.
     """
-    groups, found = groups or group_pages(languages), dict[str, list[str]]()
-    for file in languages:
-        found.setdefault(groups[file], []).append(file)
-    apart = (own for own in found.values() if len({languages[file] for file in own}) == len(own) > 1)
-    return [tuple(sorted(own)) for own in apart]
+    found = grouped(languages, (groups or group_pages(languages)).__getitem__).values()
+    return [tuple(sorted(own)) for own in found if len({languages[file] for file in own}) == len(own) > 1]
 
 
 def _read_tag(text: str) -> str:
