@@ -51,7 +51,6 @@ def tidy_path(path: str) -> str:
     return "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
-@lru_cache(1024)
 def _tidy_host(host: str) -> str:
     found = _HOST.fullmatch(host.lower())
     return unquote(found[1]) if found else host
@@ -70,10 +69,15 @@ def parse_address(text: str) -> Address:
     if host:
         host = _tidy_host(host)
     if query:
-        own = (part for part in query.split("&") if part and not _TRACKING.match(part))
+        own = _own_parameters(query)
         query = "&".join(sorted(unicodedata.normalize("NFC", unquote(part.replace("+", " "))) for part in own))
     route = tidy_path(unquote(fragment.lstrip("!").partition("?")[0])) if fragment[:1] in ("/", "!") else ""
     return Address(host, tidy_path(unquote(path)), query, route, path.endswith("/"))
+
+
+def _own_parameters(query: str) -> list[str]:
+    """Return the parameters that do more than track visitors."""
+    return [part for part in query.split("&") if part and not _TRACKING.match(part)]
 
 
 def canonical(text: str) -> str:
@@ -84,5 +88,13 @@ def canonical(text: str) -> str:
         ('https://example.org/a key.html', '/help')
     """
     text = text.strip()
-    rooted = text.startswith("/") or "://" in text[:12]
-    return str(parse_address(text)) if rooted and len(text) <= LONGEST and "\n" not in text else text
+    if not (text.startswith("/") or "://" in text[:12]) or len(text) > LONGEST or "\n" in text:
+        return text
+    # Each row of a click log has a click id of its own, and few are of a page that no other row has.
+    before, _, query = text.partition("?")
+    return _canonical(text if "#" in query or _own_parameters(query) else before)
+
+
+@lru_cache(2**17)
+def _canonical(text: str) -> str:
+    return str(parse_address(text))

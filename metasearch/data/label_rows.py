@@ -36,6 +36,8 @@ COLUMNS = (
     "group",
 )
 """Names of values that are read, whatever their columns are called."""
+_COUNTED = ("query", "language", "query_language", "document_language", "clicks", "id", "group")
+"""Values in which rows of a click log are equal, beside the page."""
 _DECIMAL = re.compile(r"0,\d+|\d+,\d{1,2}")
 _THOUSANDS = re.compile(r"\d{1,3}([,\s]\d{3})+")
 _COUNTS = re.compile(r"(nb_|unique |total )?(clicks?|click.?counts?|counts?|visits|page ?views|sessions)", re.I)
@@ -100,16 +102,21 @@ def read_labels(rows: Any, columns: Mapping[str, str], named: bool, name: str) -
     for column in columns:
         require_known("column", column, COLUMNS)
     labels, ignored, empty, clicks = list[Label](), dict[str, None](), list[str](), _Clicks()
+    header, column, count = tuple[str, ...](), "", ""
     for row in read_rows(rows, columns, single=(*COLUMNS, *columns.values())):
-        column = _document_column(row, columns)
-        row = _with_clicks(row) if named and column not in ("", "document") else row
-        ignored |= {each: None for each in row.values if each not in COLUMNS or (each in _DOCUMENTS and each != column)}
-        found = _labels_of(row, column, columns, empty)
-        labels += filter(clicks.is_new, found) if named else found
-    if not labels and clicks.none:
-        raise DataError(f"{clicks.none[0]}: no row has clicks above 0")
+        if header != (header := tuple(row.values)):
+            column = _document_column(row, columns)
+            count = _count_column(header) if named and column not in ("", "document") else ""
+            read = {*COLUMNS, count} - ({*_DOCUMENTS} - {column})
+            ignored |= {each: None for each in header if each not in read}
+        if count:
+            row = Row(row.place, row.line, {("clicks" if each == count else each): row.values[each] for each in header})
+        if not (named and clicks.repeats(row, column)):
+            found = _labels_of(row, column, columns, empty)
+            labels += filter(clicks.is_new, found) if named else found
     if not labels:
-        raise DataError(empty[0] if empty else f"{name}: no rows")
+        nothing = f"{clicks.none[0]}: no row has clicks above 0" if clicks.none else f"{name}: no rows"
+        raise DataError(empty[0] if empty and not clicks.none else nothing)
     notes = [f"columns that are not read: {', '.join(ignored)}"] if ignored else []
     if empty:
         notes.append(f"skipped rows without a text: {len(empty)}, the first: {empty[0]}")
@@ -208,22 +215,34 @@ def _refuse_names(labels: Sequence[Label], notes: list[str]) -> None:
 # Rows of a click log.
 
 
-def _with_clicks(row: Row) -> Row:
-    """Return a row with its number of clicks as `clicks`, unless it has a relevance."""
-    if "relevance" in row.values or "clicks" in row.values:
-        return row
-    count = next(filter(_COUNTS.fullmatch, row.values), "")
-    values = {"clicks" if name == count else name: value for name, value in row.values.items()}
-    return Row(row.place, row.line, values) if count else row
+def _count_column(header: Sequence[str]) -> str:
+    """Return the column with the number of clicks; empty if there is none, or a relevance."""
+    return "" if {"relevance", "clicks"} & {*header} else next(filter(_COUNTS.fullmatch, header), "")
 
 
 class _Clicks:
-    """Adds the clicks of equal rows; a row with a relevance is a judgement, which is not added."""
+    """Adds the clicks of equal rows; a row with a relevance is a judgement, which is not added.
+
+    Attributes:
+        none: places of rows with 0 clicks.
+    """
 
     def __init__(self) -> None:
         self.none: list[str] = []
-        """Places of rows with 0 clicks."""
         self._labels: dict[tuple[str, ...], Label] = {}
+        self._rows: dict[tuple[str, ...], tuple[Label, float]] = {}
+        """Values of a row → its label and its clicks."""
+        self._row: tuple[str, ...] = ()
+
+    def repeats(self, row: Row, column: str) -> bool:
+        """Count a row that equals another one, which need not be checked again; return whether it does."""
+        values, self._row = row.values, ()
+        if "relevance" not in values and isinstance(document := values.get(column), str):
+            self._row = (_name_of(document), *map(str, map(values.get, _COUNTED)))
+        if not (known := self._rows.get(self._row)):
+            return False
+        known[0].relevance += known[1]
+        return True
 
     def is_new(self, label: Label) -> bool:
         """Count the clicks of a label, as the relevance of the first that equals it; return whether it is the first."""
@@ -235,5 +254,7 @@ class _Clicks:
         pair = label.id, label.query_language or label.language, label.query, label.document
         first = self._labels.setdefault(pair, label)
         first.relevance = label.clicks + (first.relevance if first.clicked else 0)
+        if self._row:
+            self._rows[self._row] = first, label.clicks
         new, first.clicked = not first.clicked, True
         return new

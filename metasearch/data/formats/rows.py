@@ -116,6 +116,9 @@ def missing_column(place: str, name: str, known: Iterable[str]) -> DataError:
 
 def _renamed(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
     """Yield rows with renamed columns; `DataError` if no row has one of them."""
+    if not columns:
+        yield from rows
+        return
     new = {old: name for name, old in columns.items()}
     seen: dict[str, None] = {}
     first = ""
@@ -124,7 +127,7 @@ def _renamed(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
         seen.update(dict.fromkeys(row.values))
         # A column that has a name which another one gets is hidden by it.
         kept = {new.get(old, old): value for old, value in row.values.items() if old in new or old not in columns}
-        yield Row(row.place, row.line, kept) if new else row
+        yield Row(row.place, row.line, kept)
     for name in columns.values():
         if seen and name not in seen:
             raise missing_column(first, name, seen)

@@ -138,7 +138,7 @@ def _decoded(line: bytes) -> str:
 
 def damage_of(text: str) -> str:
     """Return why a decoded text is not readable: a byte that is not UTF-8, with a likely encoding, or a NUL."""
-    found = _DAMAGE.search(text)
+    found = None if text.isascii() and "\0" not in text else _DAMAGE.search(text)
     if found is None:
         return ""
     if found[0] == "\0":
@@ -227,7 +227,8 @@ def read_json(path: Path) -> Any:
 def _csv_rows(path: Path, damaged: Damage, headed: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield first line number and cells for each non-blank row in a CSV; bytes that are not UTF-8 stay in the cells."""
     # The csv module wants lines that a lone CR ends, too; line ends within quoted cells are left to it.
-    lines = (part for line in byte_lines(path) for part in io.StringIO(_decoded(line), newline=""))
+    decoded = map(_decoded, byte_lines(path))
+    lines = (part for line in decoded for part in (io.StringIO(line, newline="") if "\r" in line else (line,)))
     ahead: list[str] = []
     while headed and all(map(blank, ahead)) and (line := next(lines, None)) is not None:
         ahead.append(line)
@@ -268,10 +269,11 @@ def table_rows(path: Path, damaged: Damage = refuse, headed: bool = False) -> It
     """
     is_csv = suffix_of(path) == ".csv"
     for line, cells in _csv_rows(path, damaged, headed) if is_csv else _tsv_rows(path, damaged):
-        if damage := damage_of("\t".join(cells)):
+        text = "\t".join(cells)
+        if damage := damage_of(text):
             damaged(f"{path}:{line}", damage)
         else:
-            yield line, list(map(with_line_feeds, cells))
+            yield line, list(map(with_line_feeds, cells)) if "\r" in text else cells
 
 
 def with_line_feeds(cell: str) -> str:

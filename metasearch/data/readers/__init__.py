@@ -43,8 +43,9 @@ def joined(
 
     # Union-find: follows a group to the one that stands for all that it was joined with.
     def find(group: str) -> str:
-        while root.setdefault(group, group) != group:
-            group = root[group]
+        while (above := root.setdefault(group, group)) != group:
+            root[group] = root[above]  # so that chains stay short
+            group = above
         return group
 
     for first, second in same:

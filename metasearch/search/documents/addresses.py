@@ -6,6 +6,7 @@ pages have an address, or the one that the user gives. `a.md` is `a`, `a.html` a
 `de/a.md`. A route in the fragment (`help/#/a`) or in a parameter whose values are mostly pages is a part of the path.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,15 +15,15 @@ from urllib.parse import unquote
 
 from metasearch.config.languages import parse_name, primary_language
 from metasearch.data.addresses import LONGEST, Address, parse_address, tidy_path
-from metasearch.data.formats.documents import format_of, formats, is_address, is_path
+from metasearch.data.formats.documents import formats, is_address, is_path
 from metasearch.data.formats.text_files import some, unpacked
 from metasearch.errors import ConfigError
-from metasearch.search.documents.languages import find_folder_language, find_language, path_without_language
+from metasearch.search.documents.languages import find_path_language, path_without_language
 from metasearch.search.documents.passage import Passage
 
 _INDEXES = ("index", "_index", "readme")
 """Names of a folder's page, in lower case; the first that exists is the page."""
-_BUILT = (".html", ".htm", ".xhtml", ".php", ".md", ".markdown", ".mdx")
+_BUILT = re.compile(r"\.(?:x?html|htm|php|md|markdown|mdx)$", re.I)
 """Suffixes that one page may have in its file and in its address."""
 _LANGUAGE = ("hl", "lang", "language", "locale")
 """Parameters with a language."""
@@ -92,9 +93,13 @@ class PageNames:
         for i, passage in enumerate(passages):
             if "id" in passage.fields:
                 self._ids[str(passage.fields["id"])].append(i)
-            if getattr(format_of(passage.file), "holds", "") != "rows":
-                self._files[passage.file].append(i)
-        self.short = {path: _relative(path, folders) for path in self._files}
+            self._files[passage.file].append(i)
+        rows = tuple(suffix for suffix, each in formats().items() if each.holds == "rows")
+        for file in [file for file in self._files if unpacked(file.lower()).endswith(rows)]:
+            del self._files[file]
+        named = {Path(each).as_posix(): Path(each).absolute().name for each in folders}
+        roots = sorted(named.items(), key=lambda item: len(item[0]), reverse=True)
+        self.short = {path: _relative(path, roots) for path in self._files}
         """Path of a document → its path from the folder that was named, and the name of this folder."""
         for path, (relative, root) in self.short.items():
             key = tidy_path(f"{root}/{relative}")
@@ -111,11 +116,7 @@ class PageNames:
         stem, dot, suffix = unpacked(file.name).rpartition(".")
         for end in {*_ends(file.name), *_ends(stem if dot + suffix.lower() in formats() else file.name)}:
             self._ends[end].append(file)
-        *folders, name = unpacked(file.key).split("/")
-        around = ""
-        for folder in folders:
-            around = find_folder_language(folder, around)
-        tag = find_language(name.rpartition(".")[0], around) or language
+        tag = find_path_language(file.key) or language
         for each in {tag, primary_language(tag)}:
             self._translations[_bare(file.key), each].append(file)
 
@@ -273,11 +274,11 @@ def _closest(files: Sequence[_File], path: str) -> list[_File]:
     return left
 
 
-def _relative(file: str, folders: Sequence[str | Path]) -> tuple[str, str]:
-    """Return a file's path from the deepest folder that holds it, and the folder's name."""
-    for folder in sorted((Path(each).as_posix() for each in folders), key=len, reverse=True):
+def _relative(file: str, folders: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Return a file's path from the first folder that holds it, and the folder's name."""
+    for folder, name in folders:
         if file.startswith(f"{folder}/"):
-            return file[len(folder) + 1 :], Path(folder).absolute().name
+            return file[len(folder) + 1 :], name
     return (Path(file).name, Path(file).absolute().parent.name) if folders else (file, "")
 
 
@@ -289,8 +290,7 @@ def _ends(path: str) -> list[str]:
 
 def _stem(path: str) -> str:
     """Return the name of a file or a page without a suffix of pages."""
-    name = unpacked(path).rpartition("/")[2]
-    return name.removesuffix(next((name[-len(each) :] for each in _BUILT if name.lower().endswith(each)), ""))
+    return _BUILT.sub("", unpacked(path).rpartition("/")[2])
 
 
 def _plain(path: str) -> str:

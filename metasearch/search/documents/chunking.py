@@ -23,8 +23,11 @@ LONG_TITLE = "titles longer than half a passage, in the first passage alone"
 _BLOCK = 8192
 """Characters of a sentence that are cut at a time: the splitter's time grows with their square."""
 # A semicolon asks in Greek, and a space ends a phrase in Thai, Lao, Burmese and Khmer.
+_STOPS = r".!?…։؟۔।॥።။។៕。！？｡;\u037e "
+"""Before one of these, a sentence may end: only there the pattern looks closer, which is three times as fast."""
 _SENTENCE = re.compile(
-    r"[^\n]+?(?:(?P<end>[.!?…։؟۔।॥።။។៕][\"'”’»)\]]*(?=\s)(?!\s+[a-z])|[。！？｡][」』”）]*"
+    rf"[^\n][^\n{_STOPS}]*(?:[{_STOPS}][^\n{_STOPS}]*)*?"
+    r"(?:(?P<end>[.!?…։؟۔।॥።။។៕][\"'”’»)\]]*(?=\s)(?!\s+[a-z])|[。！？｡][」』”）]*"
     r"|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e](?=\s)|(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])(?= \S))|$)",
     re.M,
 )
@@ -71,20 +74,15 @@ class Settings:
 
     @cached_property
     def estimate(self) -> Callable[[str], int]:
-        """Counts a text word by word, which is faster, and may differ from `length`."""
-        return estimator(self.length)
+        """Count a text word by word, and added special tokens once: that is faster, and may differ from `length`."""
+        length, added = self.length, self.length("")
+        remembered = lru_cache(_WORDS)(length)
 
+        def estimate(text: str) -> int:
+            lengths = (remembered(word) if len(word) <= _LONGEST else length(word) for word in text.split())
+            return added + sum(each - added for each in lengths)
 
-def estimator(length: Callable[[str], int]) -> Callable[[str], int]:
-    """Return a function that sums the lengths of a text's words, with added special tokens counted once."""
-    added = length("")
-    remembered = lru_cache(_WORDS)(length)
-
-    def estimate(text: str) -> int:
-        words = text.split()
-        return added + sum((remembered(word) if len(word) <= _LONGEST else length(word)) - added for word in words)
-
-    return estimate
+        return estimate
 
 
 class _Unit(NamedTuple):
@@ -153,25 +151,29 @@ class Chunker:
 
     def _parts(self, text: str, markdown: bool, most: int) -> Iterator[tuple[int, int, int, bool]]:
         """Yield offsets and length of each sentence, or of its parts, and whether the sentence ends there."""
-        added = self._length("")
-        # The splitter counts characters ten times as fast itself.
-        split = TextSplitter(most) if self._characters else TextSplitter.from_callback(self._length, most + added)
+        added, split = self._length(""), None
         for sentence in _SENTENCE.finditer(text):
-            start, ends = sentence.start(), sentence["end"] is not None
-            end = start + len(sentence[0].rstrip())
+            (start, _), written, ends = sentence.span(), sentence[0], sentence["end"] is not None
+            end = start + len(written.rstrip())
             # The indentation of a line counts in Markdown.
             if not (markdown and text[start - 1 : start] in ("", "\n")):
-                start += len(sentence[0]) - len(sentence[0].lstrip())
-            length = self._length(text[start:end]) - added
+                start += len(written) - len(written.lstrip())
+            length = end - start if self._characters else self._length(text[start:end]) - added
             if length <= most:
-                yield from [(start, end, length, ends)] if start < end else ()
+                if start < end:
+                    yield start, end, length, ends
                 continue
+            split = split or self._splitter(most, added)
             while start < end:
                 block = text[start : min(end, end_of_block(text, start, self.size))]
                 for at, part in split.chunk_indices(block):
                     last = start + at + len(part)
                     yield start + at, last, self._length(part) - added, ends and last == end
                 start += len(block)
+
+    def _splitter(self, most: int, added: int) -> TextSplitter:
+        # It counts characters ten times as fast itself.
+        return TextSplitter(most) if self._characters else TextSplitter.from_callback(self._length, most + added)
 
     def _spans(self, units: Sequence[_Unit], first: int, room: int) -> list[tuple[int, int]]:
         """Return first and last offsets of the passages, with the least sum of squared gaps and costs of cuts.
@@ -182,18 +184,19 @@ class Chunker:
             room: length of the longest other passage.
         """
         starts = self._starts(units)
+        lows = [unit.low for unit in starts]
         best, begins = [0.0], list[int]()
         for end, unit in enumerate(units):
-            found = inf, end
+            least, chosen, high = inf, end, unit.high
             for begin in range(end, -1, -1):
-                size, most = unit.high - starts[begin].low, room if begin else first
+                size, most = high - lows[begin], room if begin else first
                 if begin < end and size > first:
                     break
                 cost = best[begin] + (1 - size / most) ** 2 + (_HALF if 2 * size < most else 0)
-                if cost < found[0] and (begin == end or size <= most):
-                    found = cost, begin
-            best.append(found[0] + (units[end + 1].cost if end + 1 < len(units) else 0))
-            begins.append(found[1])
+                if cost < least and (begin == end or size <= most):
+                    least, chosen = cost, begin
+            best.append(least + (units[end + 1].cost if end + 1 < len(units) else 0))
+            begins.append(chosen)
         spans, end = [], len(units)
         while end:
             begin = begins[end - 1]

@@ -1,14 +1,14 @@
 """Languages of documents by evidence: names and tags propose, and the texts of some documents decide.
 
-A folder or an ending such as `-de` proposes a language for all documents with it. Detection looks at their texts. So a
-department, a country or a programming language is no language, and the `lang` of a template does not count. A page
-with the text of a page in another language is a copy of it.
+A folder or an ending such as `-de` proposes a language for all documents with it. Detection looks at their texts,
+unless they state the same language. So a department, a country or a programming language is no language, and the
+`lang` of a template does not count. A page with the text of a page in another language is a copy of it.
 """
 
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -16,11 +16,12 @@ from html import unescape
 from importlib import import_module
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from metasearch.config.languages import is_known, primary_language
 from metasearch.data.formats.text_files import opened, suffix_of
 from metasearch.data.languages import detectable, detector
+from metasearch.data.records import grouped
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.languages import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from metasearch.search.documents.read import Source
 
 log = logging.getLogger(__name__)
-_K = TypeVar("_K")
 
 _FILES, _HEAD, _OFFICE_FILES = 20, 2**16, 3
 """Documents of a proposal that are read, bytes of each, and documents that have to be read as a whole."""
@@ -82,12 +82,14 @@ class _Evidence:
     def __init__(self, sources: Sequence["Source"], language: str) -> None:
         self.sources = {each.file: each for each in sources}
         self._language = language
-        self._read = cache(_read_beginning)
+        self._content = cache(lambda file: _read_beginning(self.sources[file].path))
+        self._text = cache(lambda file: _text_of(self._content(file), self.sources[file].path))
+        self._stated = cache(lambda file: _stated_in(self._content(file)))
 
     def decide_names(self) -> None:
         """Keep the languages in names that texts confirm, and give folders of countries a language."""
-        places = _grouped(self.sources, lambda file: _place(self.sources[file]))
-        found = {place: self._detect(files) for place, files in places.items() if place[1]}
+        places = grouped(self.sources, lambda file: _place(self.sources[file]))
+        found = {place: self._detect(files, place[0]) for place, files in places.items() if place[1]}
         alike = {place: _are_alike(place[0], seen) for place, seen in found.items()}
         accepted = {primary_language(tag) for (tag, _), same in alike.items() if same}
         others = Counter(found[place] for place, same in alike.items() if not same)
@@ -126,14 +128,14 @@ class _Evidence:
     def decide_copies(self) -> None:
         """Give a copy the language of its text."""
         languages = {file: each.language for file, each in self.sources.items()}
-        groups = [own for own in _grouped(languages, group_pages(languages).get).values() if len(own) > 1]
+        groups = [own for own in grouped(languages, group_pages(languages).get).values() if len(own) > 1]
         if not any(map(self._copies, sorted(groups, key=_hash)[:_FILES])):
             return
         found: dict[tuple[str, str], list[str]] = {}
         for own in groups:
             if copies := self._copies(own):
                 tags = {languages[file] for file in own} - {""}
-                seen = detector([*tags & detectable()] or ["en"])(self._read(self.sources[copies[0]].path)[0])
+                seen = detector([*tags & detectable()] or ["en"])(self._text(copies[0]))
                 right = next((languages[file] for file in copies if primary_language(languages[file]) == seen), "")
                 for file in copies:
                     if languages[file] not in ("", right):
@@ -146,21 +148,17 @@ class _Evidence:
     def decide_template(self) -> None:
         """Ignore the `lang` of pages whose texts are not in English although it says so."""
         pages = (file for file, each in self.sources.items() if each.format.name == "html" and not each.language)
-        for files in _grouped(pages, lambda file: file.rpartition("/")[0]).values():
+        for files in grouped(pages, lambda file: file.rpartition("/")[0]).values():
             sample = self._sample(files)
-            stated = Counter(self._read(self.sources[file].path)[1] for file in sample).most_common(1)[0][0]
-            text = "\n".join(self._read(self.sources[file].path)[0] for file in sample)
-            english = len(re.findall(_ENGLISH, text)) >= _ENGLISH_SHARE * len(text.split())
-            if english or primary_language(stated) != "en":
-                continue
-            seen = self._detect(files)
+            stated = Counter(self._stated(file) for file in sample).most_common(1)[0][0]
+            seen = self._detect(files) if primary_language(stated) == "en" else ""
             if is_known(seen) and seen != "en":
                 self._change(files, seen)
                 log.warning("%s state lang=%s, but look like %s: their texts decide", _some(files), stated, seen)
 
     def _correct_tags(self, files: Sequence[str], tag: str) -> None:
         """Ignore the `lang` of documents whose names and texts tell the same other language."""
-        stated = Counter(self._read(self.sources[file].path)[1] for file in self._sample(files))
+        stated = Counter(self._stated(file) for file in self._sample(files))
         wrong = [each for each, count in stated.items() if each and not _are_alike(each, primary_language(tag))]
         if wrong and 2 * sum(stated[each] for each in wrong) >= stated.total():
             self._change(files, tag, tag, wrong)
@@ -170,7 +168,7 @@ class _Evidence:
         """Set the language of documents; `right` replaces what else they state, or only the `wrong` tags."""
         for file in files:
             each = self.sources[file]
-            stated = {*wrong} or {each.language, self._read(each.path)[1]} - {"", right or language}
+            stated = {*wrong} or {each.language, self._stated(file)} - {"", right or language}
             replaced = {**each.replaced, **dict.fromkeys(stated, right or language)}
             self.sources[file] = replace(each, language=language, replaced=replaced)
 
@@ -178,9 +176,20 @@ class _Evidence:
         office = [file for file in files if self.sources[file].format.name == "office"]
         return sorted({*files} - {*sorted(office, key=_hash)[_OFFICE_FILES:]}, key=_hash)[:_FILES]
 
-    def _detect(self, files: Sequence[str]) -> str:
-        """Return the language of the texts of some documents; empty if they are short or differ."""
-        texts = [self._read(self.sources[file].path)[0] for file in self._sample(files)]
+    def _detect(self, files: Sequence[str], tag: str = "") -> str:
+        """Return the language of the texts of some documents; empty if they are short or differ.
+
+        It is the one that most state, if their names have the same `tag` or none. English, which many templates state,
+        needs texts with its frequent words.
+        """
+        sample = self._sample(files)
+        [(stated, count)] = Counter(primary_language(self._stated(file).lower()) for file in sample).most_common(1)
+        agreed = stated and stated == primary_language(tag or stated) and count >= _MOST * len(sample)
+        if agreed and stated != "en":
+            return stated
+        texts = [self._text(file) for file in sample]
+        if agreed and _are_english(texts):
+            return stated
         pooled = "\n".join(dict.fromkeys(line for text in texts for line in text.splitlines()))[:_LONGEST]
         if sum(map(str.isalpha, pooled)) < _LEAST:
             return ""
@@ -191,7 +200,7 @@ class _Evidence:
 
     def _copies(self, files: Sequence[str]) -> list[str]:
         """Return documents that have the text of another one, and that other one."""
-        lines = {file: {*self._read(self.sources[file].path)[0].splitlines()} for file in files}
+        lines = {file: {*self._text(file).splitlines()} for file in files}
         sizes = {file: _letters(own) for file, own in lines.items()}
         found = set[str]()
         for one, other in combinations(files, 2):
@@ -201,15 +210,13 @@ class _Evidence:
         return [file for file in files if file in found]
 
 
+def _are_english(texts: Iterable[str]) -> bool:
+    text = "\n".join(texts)
+    return len(re.findall(_ENGLISH, text)) >= _ENGLISH_SHARE * len(text.split())
+
+
 def _letters(lines: Iterable[str]) -> int:
     return sum(char.isalpha() for line in lines for char in line)
-
-
-def _grouped(files: Iterable[str], key: Callable[[str], _K]) -> dict[_K, list[str]]:
-    found: dict[_K, list[str]] = {}
-    for file in files:
-        found.setdefault(key(file), []).append(file)
-    return found
 
 
 def _place(source: "Source") -> tuple[str, str]:
@@ -244,23 +251,31 @@ def _hash(files: str | Sequence[str]) -> bytes:
     return sha256(str(files).encode(errors="surrogateescape")).digest()
 
 
-def _read_beginning(path: Path) -> tuple[str, str]:
-    """Return the text of a document's beginning, and the language that it states; empty if it cannot be read."""
+def _read_beginning(path: Path) -> str:
+    """Return the beginning of a document, or all text of an office document; empty if it cannot be read."""
     try:
         if suffix_of(path) in _OFFICE:
             reader = import_module("metasearch.search.documents.readers.office")
-            return "\n".join(each.text for each in reader.sections(path, Settings(), Notes())), ""
+            return "\n".join(each.text for each in reader.sections(path, Settings(), Notes()))
         if suffix_of(path) in (".parquet", ".arrow", ".feather"):
-            return "", ""
+            return ""
         with opened(path, lambda: "the beginning") as file:
             content = file.read(_HEAD)
     except (DataError, OSError):
-        return "", ""
-    text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "ignore")
-    stated = next(filter(None, ((found := _STATED.search(text)) and found.groups()) or ()), "")
+        return ""
+    return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "ignore")
+
+
+def _stated_in(content: str) -> str:
+    """Return the language that the beginning of a document states, or nothing."""
+    return next(filter(None, ((found := _STATED.search(content)) and found.groups()) or ()), "")
+
+
+def _text_of(content: str, path: Path) -> str:
+    """Return the text of the beginning of a document, without marks."""
     if suffix_of(path) in _HTML:
-        text = unescape(_MARKS.sub(" ", _BLOCK.sub("\n", _UNSHOWN.sub(" ", text))))
-    else:
-        text = _MARKS.sub(" ", text.replace("\r\n", "\n"))
-    lines = (" ".join(line.split()) for line in text.splitlines())
-    return "\n".join(filter(None, lines)), stated
+        content = unescape(_MARKS.sub(" ", _BLOCK.sub("\n", _UNSHOWN.sub(" ", content))))
+    elif suffix_of(path) not in _OFFICE:
+        content = _MARKS.sub(" ", content.replace("\r\n", "\n"))
+    lines = (" ".join(line.split()) for line in content.splitlines())
+    return "\n".join(filter(None, lines))

@@ -88,7 +88,7 @@ def join(
     found = {named: names.find(named) for named in distinct}
     texts = [named for named, match in found.items() if not match.how and not match.reason and not is_path(named)]
     held: dict[str, tuple[Sequence[int], How]] = {}
-    held |= {text: (own, "text") for text, own in _find_texts(texts, passages).items()}
+    held |= {text: (own, "text") for text, own in _find_texts(texts, passages if texts else ()).items()}
     words = _Words(passages if len(held) < len(texts) else ())
     held |= {text: (same, "words") for text in texts if text not in held and (same := words.find(text))}
     lost = [named for named, match in found.items() if not match.how and named not in held][:EXAMPLES]

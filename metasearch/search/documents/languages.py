@@ -3,10 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from metasearch.config.languages import parse_name, parse_tag, primary_language
 from metasearch.data.formats.text_files import unpacked
+from metasearch.data.records import grouped
 
 _PROGRAMS = ("cs", "el", "mk", "ml", "pl", "ps", "so", "sv", "ts")
 """Tags that are also the ends of programs' names: `app.ts.md` may be about TypeScript."""
@@ -36,11 +37,23 @@ def find_language(stem: str, folder: str) -> str:
     tags, too: `git-rm` is not Romansh. So in a folder with a language, only a tag after a dot counts that no program's
     name ends in, and a tag with a script or region.
     """
+    tag, start = _find_tag(stem)
+    after_dot = stem[max(start - 1, 0) :][:1] == "." and tag not in _PROGRAMS
+    return tag if tag and (not folder or "-" in tag or after_dot) else folder
+
+
+def find_path_language(file: str) -> str:
+    """Return the language in a file's name or its folders."""
+    folders, _, name = unpacked(file).rpartition("/")
+    return find_language(name.rpartition(".")[0], _folders_without_language(folders, None)[1])
+
+
+def _find_tag(stem: str) -> tuple[str, int]:
+    """Return the tag that a name ends in, and where it begins."""
     for start in (0, *(mark.end() for mark in re.finditer("[._-]", stem))):
         if tag := _read_tag(stem[start:]):
-            after_dot = stem[max(start - 1, 0)] == "." and tag not in _PROGRAMS
-            return tag if not folder or "-" in tag or after_dot else folder
-    return folder
+            return tag, start
+    return "", 0
 
 
 def path_without_language(file: str, language: str | None = None) -> str:
@@ -58,20 +71,25 @@ def path_without_language(file: str, language: str | None = None) -> str:
         >>> path_without_language("de/hr/keys-id.md", "de")
         '*/hr/keys-id.md'
     """
-    *folders, name = unpacked(file).split("/")
+    folders, slash, name = unpacked(file).rpartition("/")
     stem, _, suffix = name.rpartition(".")
+    bare, inside = _folders_without_language(folders, language)
+    own = find_language(stem, inside)
+    if own != inside and means_language("", own, language):
+        stem = stem[: max(_find_tag(stem)[1] - 1, 0)]
+    return f"{bare}{slash}{stem}.{suffix}"
+
+
+@lru_cache(4096)
+def _folders_without_language(folders: str, language: str | None) -> tuple[str, str]:
+    """Return folders with a star for each language, and the language of the innermost one."""
     inside, bare = "", []
-    for folder in folders:
+    for folder in folders.split("/"):
         tag = find_folder_language(folder, "")
         means = bool(tag) if language is None else means_language(folder, tag, language)
         inside = tag if means else inside
         bare.append("*" if means else folder)
-    own = find_language(stem, inside)
-    starts = (0, *(mark.end() for mark in re.finditer("[._-]", stem)))
-    cut = next((start for start in starts if _read_tag(stem[start:]) == own), None) if own != inside else None
-    if cut is None or not means_language("", own, language):
-        cut = len(stem) + 1
-    return "/".join([*bare, f"{stem[: max(cut - 1, 0)]}.{suffix}"])
+    return "/".join(bare), inside
 
 
 def means_language(folder: str, tag: str, language: str | None) -> bool:
@@ -144,21 +162,18 @@ def _join(paths: dict[str, str], languages: Mapping[str, str], find: Callable[[s
 
 def _join_alone(paths: dict[str, str], languages: Mapping[str, str], names: Mapping[str, str]) -> None:
     """Give pages without translations one of their names if they share another name, and have different languages."""
-    counts, found = Counter(paths.values()), dict[str, list[str]]()
-    for file, name in names.items():
-        if counts[paths[file]] == 1:
-            found.setdefault(name, []).append(file)
-    for files in found.values():
-        if len({primary_language(languages[file]) for file in files}) == len(files) > 1:
+    counts = Counter(paths.values())
+    alone = [file for file in names if counts[paths[file]] == 1]
+    for files in grouped(alone, names.__getitem__).values():
+        if len(files) > 1 and len({primary_language(languages[file]) for file in files}) == len(files):
             paths |= dict.fromkeys(files, paths[min(files)])
 
 
 def are_translated(languages: Mapping[str, str], groups: Mapping[str, str] | None = None) -> bool:
     """Return whether at least half of some pages, by path with their languages, exist in another language, too."""
-    groups, found = groups or group_pages(languages), dict[str, set[str]]()
-    for file, language in languages.items():
-        found.setdefault(groups[file], set()).add(language)
-    return 2 * sum(len(found[groups[file]]) > 1 for file in languages) >= max(len(languages), 1)
+    found = grouped(languages, (groups or group_pages(languages)).__getitem__).values()
+    translated = sum(len(own) for own in found if len({languages[file] for file in own}) > 1)
+    return 2 * translated >= max(len(languages), 1)
 
 
 def translations(languages: Mapping[str, str], groups: Mapping[str, str] | None = None) -> list[tuple[str, ...]]:
@@ -168,11 +183,8 @@ def translations(languages: Mapping[str, str], groups: Mapping[str, str] | None 
         languages: path of a page → its language.
         groups: path of a page → what it shares with its translations; by default by its path.
     """
-    groups, found = groups or group_pages(languages), dict[str, list[str]]()
-    for file in languages:
-        found.setdefault(groups[file], []).append(file)
-    apart = (own for own in found.values() if len({languages[file] for file in own}) == len(own) > 1)
-    return [tuple(sorted(own)) for own in apart]
+    found = grouped(languages, (groups or group_pages(languages)).__getitem__).values()
+    return [tuple(sorted(own)) for own in found if len({languages[file] for file in own}) == len(own) > 1]
 
 
 def _read_tag(text: str) -> str:

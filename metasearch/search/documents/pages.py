@@ -26,8 +26,8 @@ LEAST = 10
 """Different pages of a folder below which nothing is known to be repeated."""
 SHARE = 0.8
 """Share of the pages: with a half, content in common was lost in folders of 10 to 20 pages of a program's help."""
-_IN_MEMORY = 2**26
-"""Bytes of sections above which they wait on the disk."""
+_IN_MEMORY = 2**24
+"""Characters of sections above which further ones wait on the disk."""
 LONG = 3
 """Repeated blocks in the middle of a page that are no content."""
 _LINE = re.compile(r"[^\n]+")
@@ -69,8 +69,9 @@ class Pages:
 
     def __init__(self) -> None:
         self.blocks: dict[str, Blocks] = {}
-        self._stored: dict[str, int] = {}
-        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        self._stored: dict[str, tuple[Sequence[Section], Notes] | int] = {}
+        """Page → its text, or the offset in the file."""
+        self._size, self._file = 0, SpooledTemporaryFile(1)  # noqa: SIM115
         self._repeated: Mapping[str, Hashes] = {}
 
     def __contains__(self, file: str) -> bool:
@@ -81,8 +82,10 @@ class Pages:
         """Add a page with its text and what was noted about it."""
         stated = next((each.language for each in sections if each.language), language)
         self.blocks[file] = Blocks(stated, _hashes(sections))
-        self._stored[file] = self._file.seek(0, 2)
-        pickle.dump((sections, notes), self._file)
+        self._size += sum(len(each.text) for each in sections)
+        self._stored[file] = (sections, notes) if self._size <= _IN_MEMORY else self._file.seek(0, 2)
+        if self._size > _IN_MEMORY:
+            pickle.dump((sections, notes), self._file)
 
     def decide(self) -> None:
         """Compare all pages."""
@@ -94,9 +97,11 @@ class Pages:
 
     def sections(self, file: str, notes: Notes) -> Iterator[Section]:
         """Yield a page's sections without repeated blocks, which the notes count by text."""
-        # Written above, by this process alone: the file has no name.
-        self._file.seek(self._stored[file])
-        sections, own = pickle.load(self._file)
+        stored = self._stored[file]
+        if isinstance(stored, int):
+            self._file.seek(stored)
+            stored = pickle.load(self._file)  # written above, by this process alone: the file has no name
+        sections, own = stored
         notes.include(own)
         yield from _without(sections, self.repeated(file), notes)
 
@@ -140,7 +145,8 @@ def _hashes(sections: Sequence[Section]) -> Hashes:
     ends = [False, *(is_sentence(each.text) for each in blocks), False]
     said = np.array([before or after for before, after in pairwise(ends)], np.bool_)
     alike = _pairs(blocks, alike=True) if any(each.kind for each in blocks) else pairs[:0]
-    return np.unique(np.concatenate([pairs, alike, pairs[said] ^ _SAID, np.array(titles, np.uint64)]))
+    found = {*pairs.tolist(), *alike.tolist(), *(pairs[said] ^ _SAID).tolist(), *titles}
+    return np.array(sorted(found), np.uint64)
 
 
 def _blocks(sections: Sequence[Section]) -> list[_Block]:

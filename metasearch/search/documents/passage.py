@@ -46,8 +46,12 @@ class Section:
 
     def heading(self, offset: int) -> HeadingMark:
         """Return the headings and the anchor of the text at an offset."""
-        passed = bisect_right(self.headings, offset, key=lambda mark: mark.offset)
+        passed = bisect_right(self._heading_starts, offset)
         return self.headings[passed - 1] if passed else HeadingMark(0, ())
+
+    @cached_property
+    def _heading_starts(self) -> list[int]:
+        return [mark.offset for mark in self.headings]
 
     @cached_property
     def heading_offsets(self) -> frozenset[int]:

@@ -68,7 +68,7 @@ class Source:
         except OSError as error:
             raise _unreadable(self.path, error) from None
 
-    @property
+    @cached_property
     def format(self) -> Format:
         """Its format."""
         return formats()[suffix_of(self.path)]
@@ -282,7 +282,7 @@ def explain(paths: Sequence[str | Path], file: str | Path, settings: Settings | 
     pages.decide()
     source = next(each for each in documents if os.path.samefile(each.path, file))
     notes, blocks = Notes(), list[tuple[int, str, str]]()
-    for section in pages.sections(source.file, notes) if source.file in pages else _sections(source, asked, notes):
+    for section in _sections(source, asked, notes, pages):
         blocks += ((line, "kept", text) for text, line in blocks_of(section))
     blocks += ((each.line, f"dropped ({each.reason})", each.text) for each in notes.dropped)
     yield from (f"{source.file}:{line}: {verdict}: {text}" for line, verdict, text in sorted(blocks, key=itemgetter(0)))
@@ -290,17 +290,19 @@ def explain(paths: Sequence[str | Path], file: str | Path, settings: Settings | 
     yield from (f"{source.file}: {what}: {times:,}" for what, times in notes.counts.items())
 
 
-def _sections(source: Source, settings: Settings, notes: Notes) -> Iterator[Section]:
+def _sections(source: Source, settings: Settings, notes: Notes, pages: Pages | None = None) -> Iterator[Section]:
+    if pages and source.file in pages:
+        return pages.sections(source.file, notes)
     # When it is used: each format needs a library of its own.
-    yield from registry.load("documents", source.format.name).sections(source.path, settings, notes)
+    found: Iterator[Section] = registry.load("documents", source.format.name).sections(source.path, settings, notes)
+    return found
 
 
 def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | None = None) -> Iterator[Passage]:
     """Yield a document's passages in order; `pages` may hold its text."""
     chunker = Chunker(settings)
     count = 0
-    found = pages.sections(source.file, notes) if pages and source.file in pages else _sections(source, settings, notes)
-    for section in found:
+    for section in _sections(source, settings, notes, pages):
         pieces, places = tee(chunker.cut(section, notes))
         lines = section.lines(offset for offset, _ in places)
         for (offset, text), line in zip(pieces, lines, strict=True):

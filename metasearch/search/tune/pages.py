@@ -7,7 +7,6 @@ same path but for the language (`de/faq.md`, `faq.de.md`) or the same field `gro
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from metasearch.data.readers import joined as merge_groups
@@ -122,11 +121,8 @@ class _Book:
         self.language = {page: commonest(passages[i].language for i in own) for page, own in self.pages.items()}
         self.translations: dict[str, tuple[str, ...]] = {}
         """Page → itself and its translations."""
-        groups = group_pages({Path(page).as_posix(): tag for page, tag in self.language.items() if is_page(page)})
-        named = {
-            page: groups.get(Path(page).as_posix()) or group_of(replace(passages[own[0]], file=Path(page).as_posix()))
-            for page, own in self.pages.items()
-        }
+        groups = group_pages({page: tag for page, tag in self.language.items() if is_page(page)})
+        named = {page: groups.get(page) or group_of(passages[own[0]]) for page, own in self.pages.items()}
         for alike in grouped(self.pages, named.__getitem__).values():
             apart = len({self.language[page] for page in alike}) == len(alike)
             self.translations |= {page: alike if apart else (page,) for page in alike}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from helpers.passages import passages_of
 from metasearch.config import yaml
-from metasearch.search.documents.front_matter import FrontMatter, read_front_matter
 from metasearch.search.documents.passage import Notes
+from metasearch.search.documents.readers.markdown import FrontMatter, read_front_matter
 
 MATTERS = [
     "---\ntitle: Keys\nlang: de_at\ntags: [a, b]\n---\n",

@@ -6,8 +6,10 @@ A paragraph has the `lang` of most of its letters, so a foreign word does not sp
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from html.parser import HTMLParser
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +46,9 @@ _BROWSERS = {
 _MOST_UNCLOSED = 20
 """Start tags of a page without an end."""
 _WHITE = re.compile(r"[ \t\n\r\f]+")
+_START_TAG, _END_TAG = re.compile("<([a-zA-Z][a-zA-Z0-9]*)>"), re.compile("</([a-zA-Z][a-zA-Z0-9]*)>")
+"""Plain tags, which take half as long as what the parser does for all others."""
+_LINE = re.compile(".*\n|.+")
 _EMPTY_COMMENT = re.compile("<!---?>")
 ENDLESS, _END = "\0", "\0>"
 """Beginning of a comment without an end, which hides the rest of the page, and the end that the parser wants."""
@@ -60,6 +65,7 @@ _HIDDEN = _set(
 )
 """Elements without running text. `rt` is the reading of the characters before it, which would split their word."""
 _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.I)
+_FURNITURE = _set("nav footer aside")
 _FURNITURE_ROLES = _set("banner contentinfo navigation search")
 _FURNITURE_CLASSES = _set("headerlink navfooter navheader")
 """Classes of navigation in pages of Sphinx, MkDocs and DocBook."""
@@ -154,19 +160,34 @@ class _Paragraph(NamedTuple):
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     """Yield a page's text, one section per stretch in one language."""
-    try:
-        content = _joined(path, lines(path))
-    except DataError:
-        if (stated := _stated_encoding(path)) is None:
-            raise
-        content = _joined(path, _decoded_lines(path, stated))
-    yield from html_sections(content, path, notes, settings.keep_repeated)
+    yield from html_sections(_read(path), path, notes, settings.keep_repeated)
 
 
-def _stated_encoding(path: Path) -> str | None:
-    """Return the encoding that the beginning of a page states, as browsers read it; None if it is UTF-8 or unknown."""
+def _read(path: Path) -> str:
+    """Return a page in UTF-8, in UTF-16 with a byte-order mark, or in the encoding that it states."""
     with opened(path, lambda: "the beginning") as file:
-        found = _CHARSET.search(file.read(_HEAD))
+        content = file.read(4 * _MOST + 1)
+    if len(content) > 4 * _MOST:
+        raise _too_long(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        stated = _stated_encoding(content)
+        text = "".join(lines(path)) if stated is None else _decoded(content, path, stated)
+    if len(text) > _MOST:
+        raise _too_long(path)
+    return with_line_feeds(text)
+
+
+def _too_long(path: Path) -> DataError:
+    return DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
+
+
+def _stated_encoding(content: bytes) -> str | None:
+    """Return the encoding that the beginning of a page states, as browsers read it; None if it is UTF-8 or unknown."""
+    found = _CHARSET.search(content[:_HEAD])
     try:
         name = codecs.lookup(found[1].decode()).name if found else "utf-8"
     except LookupError:
@@ -174,30 +195,18 @@ def _stated_encoding(path: Path) -> str | None:
     return None if name.startswith("utf") else _BROWSERS.get(name, name)
 
 
-def _decoded_lines(path: Path, encoding: str) -> Iterator[str]:
-    """Yield the lines of a page in another encoding than UTF-8, with LF at their ends."""
-    with opened(path, lambda: "the beginning") as file:
-        try:
-            yield from with_line_feeds(file.read(_MOST).decode(encoding)).splitlines(keepends=True)
-        except UnicodeDecodeError as error:
-            says = f"not {encoding}, the encoding that the page states: byte {error.start:,}"
-            raise DataError(f"{path}: {says}; convert the file to UTF-8") from None
-
-
-def _joined(path: Path, lines: Iterable[str]) -> str:
-    parts, size = [], 0
-    for line in lines:
-        parts.append(line)
-        size += len(line)
-        if size > _MOST:
-            raise DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
-    return "".join(parts)
+def _decoded(content: bytes, path: Path, encoding: str) -> str:
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        says = f"not {encoding}, the encoding that the page states: byte {error.start:,}"
+        raise DataError(f"{path}: {says}; convert the file to UTF-8") from None
 
 
 def html_sections(source: str, path: Path, notes: Notes, whole: bool = True) -> Iterator[Section]:
     """Yield the text sections of HTML read from a file, with navigation and footers if `whole`."""
     page = _Page(path, notes, whole, source)
-    page.feed(prepare_html(source))
+    page.rawdata = prepare_html(source)
     page.close()
     page.end_paragraph(0)
     if page.leads_on and not whole:
@@ -287,10 +296,11 @@ class _Page(HTMLParser):
 
     def __init__(self, path: Path, notes: Notes, whole: bool, source: str) -> None:
         super().__init__()
+        self._at = self._counted = 0
         self.leads_on = False
-        self._controlled = frozenset(_CONTROLLED.findall(source))
-        self._wrapped = bool(_WRAPPER.search(source))
-        self._footers = source.count("<footer")
+        shows = "aria-controls" in source or "-target" in source
+        self._controlled = frozenset(_CONTROLLED.findall(source) if shows else ())
+        self._footers, self._source = source.count("<footer"), source
         self._has_text = False
         """Whether a paragraph stands directly in the page."""
         self._linked, self._dropped, self._dropped_at = 0, "", 0
@@ -310,40 +320,72 @@ class _Page(HTMLParser):
         self._open = [_Element()]
         self._count = Counter[str]()
         self._pieces: list[Piece] = []
-        self._letters = Counter[str]()
+        self._letters: dict[str, int] = {}
         self._shown = False
         """Whether the open paragraph has text that is not hidden."""
         self._gap = 0
         self._ended = False
+
+    @cached_property
+    def _wrapped(self) -> bool:
+        return bool(_WRAPPER.search(self._source))
+
+    def updatepos(self, i: int, j: int) -> int:
+        """Note an offset, whose line is counted when it is asked for: that saves a tenth of the time."""
+        self._at = j
+        return j
+
+    @property
+    def _line(self) -> int:
+        self.lineno += self.rawdata.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self.lineno
 
     def parse_starttag(self, i: int) -> int:
         """Parse the start tag at an offset and return its end, or -1 if it has none.
 
         `DataError` if many tags have none: the parser searches the whole rest of the page for each end.
         """
+        if (match := _START_TAG.match(self.rawdata, i)) and (
+            tag := match[1].lower()
+        ) not in self.CDATA_CONTENT_ELEMENTS:
+            self.handle_starttag(tag, [])
+            return match.end()
         end = super().parse_starttag(i)
         self._unclosed_tags += end < 0
         if self._unclosed_tags > _MOST_UNCLOSED:
-            line = self.getpos()[0]
-            raise DataError(f"{self._path}:{line}: more than {_MOST_UNCLOSED} tags have no end; a quote may be missing")
+            raise DataError(
+                f"{self._path}:{self._line}: more than {_MOST_UNCLOSED} tags have no end; a quote may be missing"
+            )
         return end
+
+    def parse_endtag(self, i: int) -> int:
+        """Parse the end tag at an offset and return its end, or -1 if it has none."""
+        match = None if self.cdata_elem else _END_TAG.match(self.rawdata, i)
+        if match is None:
+            return super().parse_endtag(i)
+        self.handle_endtag(match[1].lower())
+        return match.end()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         while tag in _ENDED_BY.get(self._open[-1].tag, ()):
             self.handle_endtag(self._open[-1].tag)
         around, attributes = self._open[-1], dict(attrs)
-        opened = attributes.get("id") in self._controlled and attributes.get("role") != "tabpanel"
-        shown = around.shown and (opened or not _is_hidden(tag, attributes))
-        reason = "" if tag in _SILENT else "hidden" if around.shown and not shown else around.reason
-        if shown:
-            self._separate(tag)
-            reason = "" if self._whole else self._find_boilerplate(tag, attributes)
-            shown = not reason
+        if not around.shown:
+            self._start_dropped(tag, attributes, around.reason)
+            return
+        shows = self._controlled
+        opened = bool(shows) and attributes.get("id") in shows and attributes.get("role") != "tabpanel"
+        if not opened and _is_hidden(tag, attributes):
+            self._start_dropped(tag, attributes, "hidden")
+            return
+        self._separate(tag)
+        if not self._whole and (reason := self._find_boilerplate(tag, attributes)):
+            self._start_dropped(tag, attributes, reason)
+            return
         if tag == "meta":
             self._read_meta(attributes)
-        if reason and self._dropped:
-            self._dropped += " "
-        if shown and tag not in _HEAD_TAGS:
+        if tag not in _HEAD_TAGS:
             self._has_text |= tag == "p" and around.tag in ("", "html", "body")
             self._anchor = attributes.get("id") or (attributes.get("name") if tag == "a" else "") or self._anchor
             if tag in _HEADINGS:
@@ -355,13 +397,22 @@ class _Page(HTMLParser):
             main = around.main or tag == "main" or attributes.get("role") == "main"
             link = (attributes.get("href") or "") if tag == "a" else around.link
             hidden = _has_hidden(attributes) and not opened
-            if shown and hidden:
-                self._add(" ", self.getpos()[0])  # The keys of two platforms are two words.
+            if hidden:
+                self._add(" ", self._line)  # The keys of two platforms are two words.
             exact = around.exact or tag in _EXACT
             footer = around.footer or tag == "footer"
-            self._open.append(
-                _Element(tag, language, shown, exact, main, around.hidden or hidden, reason, link, footer)
-            )
+            self._open.append(_Element(tag, language, True, exact, main, around.hidden or hidden, "", link, footer))
+            self._count[tag] += 1
+
+    def _start_dropped(self, tag: str, attributes: Mapping[str, str | None], reason: str) -> None:
+        """Open an element that is not shown, or within one."""
+        reason = "" if tag in _SILENT else reason
+        if tag == "meta":
+            self._read_meta(attributes)
+        if reason and self._dropped:
+            self._dropped += " "
+        if tag not in _VOID:
+            self._open.append(_Element(tag, shown=False, reason=reason))
             self._count[tag] += 1
 
     def _read_meta(self, attributes: Mapping[str, str | None]) -> None:
@@ -373,6 +424,8 @@ class _Page(HTMLParser):
 
     def _find_boilerplate(self, tag: str, attributes: Mapping[str, str | None]) -> str:
         """Return why an element is no content but a site's navigation, search or footer; empty for content."""
+        if tag not in _FURNITURE and "class" not in attributes and "role" not in attributes:
+            return ""
         role, classes = attributes.get("role") or "", attributes.get("class") or ""
         if tag == "nav" or role in _FURNITURE_ROLES or not _FURNITURE_CLASSES.isdisjoint(classes.split()):
             return role or "navigation"
@@ -405,7 +458,7 @@ class _Page(HTMLParser):
     def handle_comment(self, data: str) -> None:
         """End the page at a comment without an end, as browsers do."""
         if data.startswith(ENDLESS) and not self._ended:
-            self._notes.add("not shown", f"{self._path}:{self.getpos()[0]}: {ENDLESS_COMMENT}")
+            self._notes.add("not shown", f"{self._path}:{self._line}: {ENDLESS_COMMENT}")
             self._ended = True
 
     def handle_data(self, data: str) -> None:
@@ -416,31 +469,33 @@ class _Page(HTMLParser):
         if here.tag == "title" and self._open[-2].shown:
             self.title = self.title or " ".join(data.split())
         elif here.reason:
-            self._dropped_at = self._dropped_at if self._dropped else self.getpos()[0]
+            self._dropped_at = self._dropped_at if self._dropped else self._line
             self._dropped += data
         elif here.shown:
-            for line, text in enumerate(re.findall(".*\n|.+", data), self.getpos()[0]):
+            for line, text in enumerate(_LINE.findall(data), self._line):
                 self._add(text, line)
 
     def end_paragraph(self, gap: int) -> None:
         """End the paragraph, with at least `gap` line ends before the next."""
-        pieces, letters, shown = self._pieces, self._letters, self._shown
-        self._pieces, self._letters, self._shown = [], Counter(), False
-        if shown:
-            while not pieces[-1][0].strip():
-                pieces.pop()
-            pieces[-1] = pieces[-1][0].rstrip(), pieces[-1][1]
-            language, count = letters.most_common(1)[0]
-            if self._level:
-                self._add_heading(" ".join("".join(text for text, _ in pieces).split()))
-            heading = tuple(text for _, text in self._headings)
-            main, link = self._main, self._link if self._linked == letters.total() > 0 else ""
-            level, anchor, footer = self._level, self._first_anchor, self._open[-1].footer
-            found = _Paragraph(language, count, pieces, self._gap, main, heading, anchor, level, link, footer)
-            self.paragraphs.append(found)
+        if self._shown:
+            self._close_paragraph(self._pieces, self._letters)
             self._gap = 0
-        self._linked = 0
+        if self._pieces:
+            self._pieces, self._letters, self._shown, self._linked = [], {}, False, 0
         self._gap = max(self._gap, gap)
+
+    def _close_paragraph(self, pieces: list[Piece], letters: Mapping[str, int]) -> None:
+        while not pieces[-1][0].strip():
+            pieces.pop()
+        pieces[-1] = pieces[-1][0].rstrip(), pieces[-1][1]
+        language, count = max(letters.items(), key=itemgetter(1))
+        if self._level:
+            self._add_heading(" ".join("".join(text for text, _ in pieces).split()))
+        heading = tuple(text for _, text in self._headings)
+        main, link = self._main, self._link if self._linked == sum(letters.values()) > 0 else ""
+        level, anchor, footer = self._level, self._first_anchor, self._open[-1].footer
+        found = _Paragraph(language, count, pieces, self._gap, main, heading, anchor, level, link, footer)
+        self.paragraphs.append(found)
 
     def _add_heading(self, text: str) -> None:
         """Add a heading to the path, or a further line to the heading that is open."""
@@ -455,7 +510,7 @@ class _Page(HTMLParser):
         elif tag in _LINES:
             self.end_paragraph(1)
         elif tag in _CELLS:
-            self._add(" ", self.getpos()[0])
+            self._add(" ", self._line)
 
     def _add(self, text: str, line: int) -> None:
         """Add text, with one space between words unless it is shown exactly."""
@@ -470,7 +525,7 @@ class _Page(HTMLParser):
                 self._first_anchor, self._main = self._anchor, here.main
             self._pieces.append((text, line))
             count = sum(map(str.isalnum, text))
-            self._letters[here.language] += count
+            self._letters[here.language] = self._letters.get(here.language, 0) + count
             if here.link:
                 self._linked += count
                 self._link = here.link
@@ -478,5 +533,5 @@ class _Page(HTMLParser):
 
     def _read_language(self, written: str) -> str:
         if written not in self._languages:
-            self._languages[written] = self._notes.read_language(written, f"{self._path}:{self.getpos()[0]}: lang")
+            self._languages[written] = self._notes.read_language(written, f"{self._path}:{self._line}: lang")
         return self._languages[written]

@@ -7,12 +7,11 @@ import io
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
 
 from metasearch.config.extras import import_extra
 from metasearch.data.formats.blank import blank
@@ -161,104 +160,34 @@ def _read_docx(content: io.BytesIO, path: Path, notes: Notes, keep: bool) -> Ite
     return html_sections(_BLOCK.sub(r"\g<0>\n", _ID.sub("", found.value)), path, notes)
 
 
-# Hidden text of a DOCX file is removed: runs with `w:vanish`, also by their styles, and hidden table rows.
-#
-# mammoth reads neither deleted revisions nor comments. Hiding is a toggle property (ECMA-376, part 1, 17.7.3): what a
-# paragraph style hides, a character style shows again, and the run's own formatting overrides both.
-
 _SHOWN_ANYWAY = ("rPr", "fldChar", "instrText")
-"""Children of a run that stay: its formatting, and marks of fields, which come in pairs."""
+"""Children of a hidden run that stay: its formatting, and marks of fields, which come in pairs."""
 _PARTS = ("document", "footnotes", "endnotes")
 
 
-class _Styles(NamedTuple):
-    """Which styles hide text; `paragraph` and `character` name the default ones."""
-
-    hides: Mapping[str, bool]
-    paragraph: str
-    character: str
-    everywhere: bool
-
-
 def _without_hidden_text(content: io.BytesIO) -> io.BytesIO:
-    """Return a DOCX file without its hidden text, the same one if there is none; raises errors of zipfile and XML."""
+    """Return a DOCX file without the runs that are formatted as hidden (`w:vanish`), which mammoth reads.
+
+    Raises errors of zipfile and of the XML parser.
+    """
     with zipfile.ZipFile(content) as file:
-        parts = {name: file.read(name) for name in file.namelist() if name.endswith(".xml")}
-        if not any(b"vanish" in part or b":hidden" in part for part in parts.values()):
-            return content
-        styles = _read_styles(next((part for name, part in parts.items() if name.endswith("styles.xml")), b"<none/>"))
-        changed = io.BytesIO()
-        with zipfile.ZipFile(changed, "w") as new:
-            for name in file.namelist():
-                part = parts[name] if name in parts else file.read(name)
-                if any(mark in name.rpartition("/")[2] for mark in _PARTS):
-                    part = _shown(part, styles)
-                new.writestr(name, part)
+        parts = {name: file.read(name) for name in file.namelist()}
+    hiding = {name for name, part in parts.items() if b"vanish" in part and name.rpartition("/")[2].startswith(_PARTS)}
+    if not hiding:
+        return content
+    changed = io.BytesIO()
+    with zipfile.ZipFile(changed, "w") as new:
+        for name, part in parts.items():
+            new.writestr(name, _shown(part) if name in hiding else part)
     changed.seek(0)
     return changed
 
 
-def _shown(part: bytes, styles: _Styles) -> bytes:
+def _shown(part: bytes) -> bytes:
     root = ElementTree.fromstring(part)
-    waiting = [(root, styles.paragraph)]
-    while waiting:
-        element, style = waiting.pop()
-        for child in list(element):
-            kind = _local(child)
-            if kind == "tr" and _is_on(child.find("{*}trPr/{*}hidden")):
-                element.remove(child)
-                continue
-            if kind == "r" and _is_hidden(child, style, styles):
-                for each in [each for each in child if _local(each) not in _SHOWN_ANYWAY]:
-                    child.remove(each)
-            waiting.append((child, _style(child, "p", styles.paragraph) if kind == "p" else style))
+    for run in root.findall(".//{*}r"):
+        vanish = run.find("{*}rPr/{*}vanish")
+        if vanish is not None and not {"0", "false", "off"} & {*vanish.attrib.values()}:
+            for child in [each for each in run if each.tag.rpartition("}")[2] not in _SHOWN_ANYWAY]:
+                run.remove(child)
     return ElementTree.tostring(root)
-
-
-def _is_hidden(run: Element, paragraph: str, styles: _Styles) -> bool:
-    own = run.find("{*}rPr/{*}vanish")
-    if own is not None:
-        return bool(_is_on(own))
-    by_styles = styles.hides.get(paragraph, False) != styles.hides.get(_style(run, "r", styles.character), False)
-    return styles.everywhere or by_styles
-
-
-def _read_styles(part: bytes) -> _Styles:
-    root = ElementTree.fromstring(part)
-    own, above, defaults = {}, {}, {"paragraph": "", "character": ""}
-    for style in root.findall("{*}style"):
-        name, kind = _value(style, "styleId"), _value(style, "type")
-        own[name] = _is_on(style.find("{*}rPr/{*}vanish"))
-        above[name] = _value(style.find("{*}basedOn"), "val")
-        if kind in defaults and _value(style, "default") in ("1", "true", "on"):
-            defaults[kind] = name
-    hides = {}
-    for name in own:
-        seen: set[str] = set()
-        at = name
-        while own.get(at) is None and at in own and at not in seen:
-            seen.add(at)
-            at = above[at]
-        hides[name] = bool(own.get(at))
-    everywhere = bool(_is_on(root.find("{*}docDefaults/{*}rPrDefault/{*}rPr/{*}vanish")))
-    return _Styles(hides, defaults["paragraph"], defaults["character"], everywhere)
-
-
-def _style(element: Element, kind: str, default: str) -> str:
-    """Return the style of a paragraph (`p`) or run (`r`)."""
-    return _value(element.find(f"{{*}}{kind}Pr/{{*}}{kind}Style"), "val") or default
-
-
-def _is_on(element: Element | None) -> bool | None:
-    """Return the value of a property; None without it."""
-    return None if element is None else _value(element, "val") not in ("0", "false", "off")
-
-
-def _local(element: Element) -> str:
-    return str(element.tag).rpartition("}")[2]
-
-
-def _value(element: Element | None, name: str) -> str:
-    """Return an attribute in any namespace; empty if it is missing."""
-    found = {} if element is None else element.attrib
-    return next((value for key, value in found.items() if key.rpartition("}")[2] == name), "")
