@@ -227,7 +227,7 @@ def open_searcher(
     searcher = Searcher(store, loaded, reranker, site)
     if options := searcher.ranking.options:
         log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
-    if isinstance(store, LocalStore) and store.plan.sharpness is None and store.unprojected:
+    if isinstance(store, LocalStore) and store.plan.sharpness is None:
         log.info(
             "%s: ranked as in the release that made it; run metasearch index with its documents again to rank pages: "
             "texts that did not change keep their vectors", store.name,

@@ -12,7 +12,6 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.languages import normalise_tag
 from metasearch.data.records import commonest
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, nearest
 from metasearch.search.documents.pages import Blocks
@@ -145,15 +144,10 @@ class Kind:
 
 
 def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with canonical language tags; earlier versions kept all text, and encoded in float32 or int8."""
-    found = {"keep_repeated": True, "precision": "float32", "translations": None, **settings}
-    if found["precision"] == "int8":  # queries in another precision find its vectors as well
+    """Return settings as of this release; the one before had no `translations`, and could encode in int8."""
+    found = {"translations": None, **settings}
+    if found.get("precision") == "int8":  # queries in another precision find its vectors as well
         found["precision"] = "auto"
-    for name in ("language", "detect"):
-        value = found.get(name)
-        found[name] = list(map(normalise_tag, value)) if isinstance(value, list | tuple) else value
-        if isinstance(value, str):
-            found[name] = normalise_tag(value)
     return found
 
 

@@ -60,10 +60,6 @@ class CopyStore(Store, Protocol):
             message = f"{self.name} has no expanded vectors; call metasearch index --expand --to {self.name}"
             raise SearchError("expand", "cannot_expand", message)
 
-    def written(self, languages: Sequence[str]) -> list[str]:
-        """Return the tags of some languages as an earlier version may have written them."""
-        ...
-
     def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Return language and number of places of the rows that are there."""
         ...
@@ -71,10 +67,9 @@ class CopyStore(Store, Protocol):
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""
         require_languages(languages, self.languages)
-        written = self.written(languages)
-        numbers = first_bits(keys_by_language(passages, written))
+        numbers = first_bits(keys_by_language(passages, languages))
         there = self.known_rows(np.unique(numbers).tolist())
-        rows = numbers.reshape(len(passages), len(written)).tolist()
+        rows = numbers.reshape(len(passages), len(languages)).tolist()
         return [{row: there[row] for row in own if row in there} for own in rows]
 
     def rows_of(self, keys: Keys) -> Rows:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -14,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load
 
-from metasearch.config.languages import normalise_tag
 from metasearch.errors import RunFolderError
 from metasearch.runs.versions import cores
 from metasearch.search.documents.languages import path_without_language
@@ -41,7 +39,7 @@ from metasearch.search.index.base import (
     require_queries,
 )
 from metasearch.search.index.bm25 import Bm25
-from metasearch.search.index.database import ARRAYS, PROJECTED, ROW, Block, Database, read_state
+from metasearch.search.index.database import ARRAYS, ROW, Block, Database, read_state
 from metasearch.search.index.exact_search import Quantised, score_int8, search_int8
 from metasearch.search.index.expansion import expand_vectors
 from metasearch.search.index.fields import Column
@@ -112,11 +110,6 @@ class LocalStore(Store):
         self._database = database
         self.state = state
         self.kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder))
-        # An index may have tags of an earlier version, such as `iw`.
-        self._tags = list(map(normalise_tag, state["languages"]))
-        self.unprojected = self.has_pages = state["schema"] != PROJECTED
-        """Whether stored vectors are those of the encoder, and go through the projection when they are read; whether
-        documents have headings and blocks."""
         record = load(database.row("state", ARRAYS, "the index")[0]) if state["arrays"] else {}
         self.ranking_facts = {"balance": bool(state.get("translated")), **state.get("ranking", {})}
         """How the index is to be searched, as keys of `RankingSettings`."""
@@ -170,10 +163,8 @@ class LocalStore(Store):
     @cached_property
     def languages(self) -> dict[str, int]:
         """How many rows each language has, most first."""
-        counts = Counter[str]()
-        for tag, count in zip(self._tags, np.bincount(self._row_languages).tolist(), strict=False):
-            counts[tag] += count
-        return dict(sorted((+counts).items(), key=lambda item: (-item[1], item[0])))
+        counts = zip(self.state["languages"], np.bincount(self._row_languages).tolist(), strict=False)
+        return dict(sorted((each for each in counts if each[1]), key=lambda item: (-item[1], item[0])))
 
     def state_row(self, number: int, what: str) -> bytes:
         """Return a row of the table of state; `RunFolderError` says that `what` is damaged."""
@@ -286,7 +277,7 @@ class LocalStore(Store):
         named = [tag for tags in groups for tag in set(tags or self.languages)]
         if len(set(named)) < len(named):
             raise ValueError(f"a language is in two groups {list(map(list, groups))}")
-        inside = [[i for i, tags in enumerate(groups) if tag in tags or not tags] for tag in self._tags]
+        inside = [[i for i, tags in enumerate(groups) if tag in tags or not tags] for tag in self.state["languages"]]
         of_tag = np.array([own[0] if own else -1 for own in inside], np.int16)
         found = of_tag[self._row_languages]
         self._last = key, found
@@ -355,7 +346,7 @@ class LocalStore(Store):
             file, headings = own.files[at], self._headings(at)
             before = bisect_right(headings, place - (int(own.ends[at - 1]) if at else 0), key=lambda each: int(each[0]))
             _, heading, anchor = headings[before - 1] if before else (0, "", "")
-            line, language = int(own.lines[place]), normalise_tag(tag.decode())
+            line, language = int(own.lines[place]), tag.decode()
             further = json.loads(fields or "{}")
             passage = Passage(text.decode(), file.path, line, language, further, heading, anchor)
             found.append((passage, int(own.counts[row])))
@@ -381,8 +372,6 @@ class LocalStore(Store):
 
         @lru_cache(_REMEMBERED)
         def read(number: int) -> list[tuple[int, str, str]]:
-            if not self.has_pages:
-                return []
             *_, headings = self._database.row("page", number, "the list of documents")
             return [(first, heading, anchor) for first, heading, anchor in json.loads(headings)]
 
@@ -404,7 +393,7 @@ class LocalStore(Store):
     def _pages(self) -> PageBook:
         """The pages of the documents, and which are translations of each other."""
         rows = self.place_rows
-        tags = np.array(self._tags)[self._row_languages[rows]] if len(rows) else np.zeros(0, str)
+        tags = np.array(self.state["languages"])[self._row_languages[rows]] if len(rows) else np.zeros(0, str)
         starts, _, names = self._named_pages
         return PageBook.of(rows, starts, tags, names)
 
@@ -432,16 +421,11 @@ class LocalStore(Store):
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""
-        words, numbers = self._sorted_keys
-        # A key has the tag as an earlier version wrote it.
-        written = [
-            (self.state["languages"][i], tag) for tag in languages for i, own in enumerate(self._tags) if own == tag
-        ]
-        found = find_sorted(words, numbers, key_words(keys_by_language(passages, [own for own, _ in written])))
+        found = find_sorted(*self._sorted_keys, key_words(keys_by_language(passages, languages)))
         counts = self._contents.counts
         return [
-            {row: (tag, int(counts[row])) for row, (_, tag) in zip(rows, written, strict=True) if row >= 0}
-            for rows in found.reshape(len(passages), len(written)).tolist()
+            {row: (tag, int(counts[row])) for row, tag in zip(rows, languages, strict=True) if row >= 0}
+            for rows in found.reshape(len(passages), len(languages)).tolist()
         ]
 
     def rows_of(self, keys: Keys) -> Rows:
@@ -495,8 +479,8 @@ class LocalStore(Store):
 
     @cached_property
     def quantised(self) -> Quantised:
-        """All rows' vectors, through the projection of a neutral index; `RunFolderError` if damaged."""
-        if self.plan.projection and self.unprojected:
+        """All rows' vectors, through the projection of the plan; `RunFolderError` if damaged."""
+        if self.plan.projection:
             return projected(self.folder, f"{len(self)} {self.contents}", self.plan, lambda: self.stored)
         return self.stored
 

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load
 
-from metasearch.config.languages import normalise_tag
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
@@ -217,10 +216,6 @@ class PostgresStore(CopyStore):
         asked = {**values, "query": str(vector.tolist()), "rows": ranking[0].tolist()}
         with self._reading() as connection:
             return page_table(connection.execute(sql, asked).fetchall())
-
-    def written(self, languages: Sequence[str]) -> list[str]:
-        """Return the tags of some languages as the rows have them."""
-        return [tag for tag in self.state["written"] if normalise_tag(tag) in languages]
 
     def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Return language and number of places of the rows that are there."""

@@ -144,7 +144,7 @@ class _Copying:
         gone = there.keys() - set(numbers.tolist())
         state = {
             **self.state, "contents": store.contents, "expanded": self.expanded is not None, "fields": sorted(fields),
-            "languages": store.languages, "written": list(store.state["languages"]), "unknown": store.unknown,
+            "languages": store.languages, "unknown": store.unknown,
             "ranking": store.ranking_facts, SITE: store.site, "pages": True, "arrays": sha256_of_bytes(self.arrays),
         }  # fmt: skip
         if changed or gone or (state, self.arrays) != (self.state, self.known):

@@ -9,9 +9,8 @@ import base64
 import logging
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from metasearch.config.extras import import_extra
-from metasearch.config.languages import normalise_tag
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
@@ -58,7 +56,7 @@ from metasearch.search.settings import Condition
 log = logging.getLogger(__name__)
 
 DENSE, EXPANDED, WORDS = "dense", "expanded", "words"
-FORMAT, SCHEMA, WITHOUT_HEADINGS = "metasearch collection", 3, 2
+FORMAT, SCHEMA = "metasearch collection", 3
 KEY_VARIABLE = "QDRANT_API_KEY"
 _ADDRESS = re.compile(r"(qdrants?)://([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?/([^/?#]+)")
 _LANGUAGES = 10_000
@@ -118,7 +116,7 @@ class QdrantCollection:
         if not self.call("collection_exists"):
             return None
         found = dict(self.call("get_collection").config.metadata or {})
-        if found.get("format") != FORMAT or found.get("schema") not in (SCHEMA, WITHOUT_HEADINGS):
+        if found.get("format") != FORMAT or found.get("schema") != SCHEMA:
             raise RunFolderError(
                 f"{self.address.shown}: this release of metasearch did not make the collection; choose another"
             )
@@ -166,8 +164,6 @@ class QdrantStore(CopyStore):
             )
         self.state = state
         self.kind = Kind(**state["kind"])
-        self._spellings: dict[str, list[str]] = {}
-        """Canonical tag → tags of points: a collection may have those of an earlier version, such as `iw`."""
         packed = base64.b64decode(state["arrays"])
         self.plan = SearchPlan.read(load(packed) if packed else {}, state.get("ranking", {}))
 
@@ -192,12 +188,8 @@ class QdrantStore(CopyStore):
     def languages(self) -> dict[str, int]:
         """How many passages each language has, most first."""
         found = self._collection.call("facet", key="language", limit=_LANGUAGES, exact=True)
-        counts = Counter[str]()
-        for hit in found.hits:
-            tag = normalise_tag(str(hit.value))
-            counts[tag] += int(hit.count)
-            self._spellings.setdefault(tag, []).append(str(hit.value))
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        counts = ((str(hit.value), int(hit.count)) for hit in found.hits)
+        return dict(sorted(counts, key=lambda item: (-item[1], item[0])))
 
     def changed(self) -> bool:
         """Return whether the collection was updated since it was opened."""
@@ -239,11 +231,9 @@ class QdrantStore(CopyStore):
         payloads = {int(record.id): record.payload for record in found}
         if missing := [row for row in wanted if row not in payloads]:
             raise RunFolderError(f"{self.name}: {len(missing)} passages left the collection; search again")
-        names = ("text", "file", "line", "language", "fields", "heading", "anchor")
-        passages = [Passage(*(payloads[row].get(name, "") for name in names)) for row in wanted]
+        names = [each.name for each in fields(Passage)]
         return [
-            (replace(passage, language=normalise_tag(passage.language)), int(payloads[row]["places"]))
-            for row, passage in zip(wanted, passages, strict=True)
+            (Passage(**{name: payloads[row][name] for name in names}), int(payloads[row]["places"])) for row in wanted
         ]
 
     def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
@@ -273,7 +263,7 @@ class QdrantStore(CopyStore):
         for point in answer.points:
             payload = point.payload
             page, group, tag, position = (payload[key] for key in _PAGE)
-            found.append((page, position, point.id, point.score, group, normalise_tag(tag)))
+            found.append((page, position, point.id, point.score, group, tag))
         return page_table([(row, score, page, group, tag) for page, _, row, score, group, tag in sorted(found)])
 
     def _groups(self, rows: Sequence[int]) -> list[str] | None:
@@ -285,17 +275,13 @@ class QdrantStore(CopyStore):
         ]
         return None if None in found else sorted(set(found))
 
-    def written(self, languages: Sequence[str]) -> list[str]:
-        """Return the tags of some languages as the points have them."""
-        return [each for tag in languages for each in self._spellings[tag]]
-
     def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Return language and number of places of the points that are there."""
         asked = [
             self._collection.call("retrieve", ids=ids, with_payload=["language", "places"]) for ids in parts(numbers)
         ]
         records = [(int(each.id), each.payload) for part in asked for each in part]
-        return {row: (normalise_tag(known["language"]), int(known["places"])) for row, known in records}
+        return {row: (known["language"], int(known["places"])) for row, known in records}
 
     def _ranked(
         self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[Condition]
@@ -322,7 +308,7 @@ class QdrantStore(CopyStore):
         require_languages(languages, self.languages)
         models, conditions = self._collection.models, [self._condition(each) for each in where]
         if languages:
-            tags = models.MatchAny(any=sorted({each for tag in languages for each in self._spellings[tag]}))
+            tags = models.MatchAny(any=sorted(set(languages)))
             conditions.append(models.FieldCondition(key="language", match=tags))
         return conditions
 
@@ -374,10 +360,10 @@ def copy_to_qdrant(
     if not before.get("pages"):
         _index_payload(collection, GROUP)
     changed: list[int] = []
-    fields: dict[str, None] = {}
+    known: dict[str, None] = {}
     for rows in parts(range(len(store))):
         for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
-            fields.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
+            known.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
             if there.get(int(numbers[row])) != _payload(passage, places, pages[row], mark)["digest"]:
                 changed.append(row)
     sent = 0
@@ -389,7 +375,7 @@ def copy_to_qdrant(
     gone = sorted(there.keys() - set(numbers.tolist()))
     for ids in parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
-    state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
+    state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(known)}
     state |= {"unknown": store.unknown, "ranking": store.ranking_facts, SITE: store.site, "pages": True}
     collection.call("update_collection", metadata=state)
     return CopyResult(len(store), sent, len(gone))

@@ -40,7 +40,7 @@ from metasearch.search.documents.read import (
 from metasearch.search.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
 from metasearch.search.index.places import place_facts, shown
 from metasearch.search.index.writer import IndexWriter, writing
-from metasearch.search.query.estimate import check, renewed, warn_of_outside
+from metasearch.search.query.estimate import check, renewed
 from metasearch.search.query.passages import ROLE, PortionEncoder, cutting
 from metasearch.search.query.roots import Root, choose_root
 from metasearch.search.query.shards import remove_shards
@@ -128,11 +128,9 @@ def update(
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
         check(encoder, settings.neutral, store.plan, found.languages + Counter(store.languages))
-        if not store.unprojected:
-            warn_of_outside(store.plan, found.languages)
         unknown = _unknown(store, encoder, found)
         _encode(store, encoder, found, cut, callback, others)
-        new = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
+        new = renewed(store, found.files, encoder, settings.neutral)
         ranked = {} if ranking is None else {"ranking": dict(ranking)}
         translated = {"translated": _are_translated(found, store)}
         store.state = {**store.state, **place_facts(folder, where.folder, site, kind.encoder), **ranked, **translated}
@@ -197,8 +195,7 @@ def _encode(
             with report_progress(by, heard):
                 vectors = by.encode([passage.text for passage in some], ROLE)
             by.forget()
-            # Earlier releases stored vectors after the projection.
-            store.upsert(vectors if store.unprojected else store.plan.documents(vectors), some, passage_keys(some))
+            store.upsert(vectors, some, passage_keys(some))
             done += len(some)
     except KeyboardInterrupt:
         kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept; run the same command again to continue"
