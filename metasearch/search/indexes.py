@@ -28,7 +28,7 @@ from metasearch.search.query.roots import known_root
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.query.shards import EncoderPlan
 from metasearch.search.query.update import UpdateResult, update
-from metasearch.search.settings import IndexSettings, RankingSettings
+from metasearch.search.settings import IndexSettings, RankingSettings, without_password
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +65,7 @@ def index_documents(
         callback: called after each document and encoded batch.
         to: address in a database, such as `qdrant://localhost:6333/help`; see `metasearch ls stores`.
         vectors: file that ends in `.parquet` (`metasearch.search.index.vectors_file`).
-        ranking: keys of `RankingSettings`: how the index is searched unless told otherwise; other keys stay. If it is
-            expanded, the database gets expanded vectors, too.
+        ranking: keys of `RankingSettings`: how the index is searched unless told otherwise; other keys stay.
         root: folder to which paths of documents are relative; by default the index's root, or in a new index the
             folder that is named, or the common parent of all.
         site: address of the root, such as `https://help.example.org/`, from which hits get their addresses; by default
@@ -89,7 +88,9 @@ def index_documents(
     ranked = _ranking(state, ranking)
     place_facts(folder, site=site)  # raises an error for a wrong one
     if target and to:
-        target.check(to, bool(ranked.get("expand")))
+        if ranked.get("expand"):
+            raise ConfigError(f"--to {without_password(to)}: copies in databases have no --expand; add --no-expand")
+        target.check(to)
     if vectors:
         require_writable(vectors)
     kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder)) if state else None
@@ -109,12 +110,9 @@ def index_documents(
     result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, site, by)
     if target or vectors:
         store = LocalStore.open(folder)
-        expand = bool(target and ranked.get("expand"))
-        if expand:
-            store.expand()
         if target and to:
             words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
-            result = replace(result, copied=target.copy(store, to, words, expand, heard))
+            result = replace(result, copied=target.copy(store, to, words, heard))
         if vectors:
             write_vectors(store, vectors, partial(callback.on_encode, "vectors"))
     return result

@@ -181,12 +181,10 @@ class Scope:
     Attributes:
         languages: of passages; none means all.
         where: conditions on further fields, all of which a passage meets.
-        expanded: score the second vectors of rows.
     """
 
     languages: Collection[str] = ()
     where: Sequence[Condition] = ()
-    expanded: bool = False
 
 
 ALL = Scope()
@@ -247,7 +245,6 @@ class Store(Protocol):
         vectors: NDArray[np.float32],
         top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
-        expanded: bool = False,
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
@@ -256,7 +253,6 @@ class Store(Protocol):
             vectors: of queries, `(q, D)`.
             top_k: how many rows are wanted for each.
             groups: languages whose rows are ranked apart; an empty one has all languages.
-            expanded: search the second vectors of rows, after `expand`.
             where: conditions on further fields, all of which a row meets.
 
         Raises:
@@ -307,9 +303,9 @@ class Store(Protocol):
         """Return the index in its current state."""
         return self
 
-    def expand(self) -> None:
-        """Prepare second vectors (`metasearch.encoders.pool_scores`); `SearchError` if there are none."""
-        raise SearchError("expand", "cannot_expand", f"{self.name} has no expanded vectors")
+    def expand(self) -> Self:
+        """Return the index with expanded vectors (`metasearch.encoders.pool_scores`); `SearchError` without any."""
+        raise SearchError("expand", "cannot_expand", f"{self.name} has no expanded vectors; search the folder")
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""

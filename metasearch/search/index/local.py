@@ -4,6 +4,7 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
@@ -116,8 +117,6 @@ class LocalStore(Store):
         self.plan = SearchPlan.read(record, self.ranking_facts)
         self.plan = replace(self.plan, adapter=read_adapter(self))
         self._last: tuple[tuple[frozenset[str], ...], NDArray[np.int16]] | None = None
-        self.expanded: Quantised | None = None
-        """Second vectors of all rows, after `expand`."""
         self._bm25: Bm25 | None = None
         self._columns: dict[str, Column | None] = {}
         """The fields of all passages by name, once one was read; None of a field that was not read yet."""
@@ -218,7 +217,6 @@ class LocalStore(Store):
         vectors: NDArray[np.float32],
         top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
-        expanded: bool = False,
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`.
@@ -243,9 +241,7 @@ class LocalStore(Store):
         wanted = [min(top_k, size) for size in sizes]
         if not any(wanted) or not len(vectors):
             return [(np.zeros((len(vectors), w), np.int64), np.zeros((len(vectors), w), np.float32)) for w in wanted]
-        searched = self.expanded if expanded else self.quantised
-        assert searched is not None
-        found = search_int8(searched, chosen, vectors, wanted, self.threads)
+        found = search_int8(self.quantised, chosen, vectors, wanted, self.threads)
         return [(np.stack(best.rows), np.stack(best.scores)) for best in found]
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
@@ -256,16 +252,20 @@ class LocalStore(Store):
             self._bm25 = Bm25(self.folder, [self.contents, self.kind.fingerprint], texts, words)
         return self._bm25.search(queries, top_k, self.rows_in(scope.languages, scope.where))
 
-    def expand(self) -> None:
-        """Compute the second vectors of all rows, from their cache if possible.
+    def expand(self) -> "LocalStore":
+        """Return the index with expanded vectors, from their cache if possible.
 
-        Raises:
-            SearchError: the index has too many passages, or passages of one language alone.
+        `SearchError` if it has too many passages, or passages of one language alone.
         """
-        if self.expanded is None:
-            numbers = {tag: self.rows_in([tag]) for tag in self.languages}
-            vectors = f"{self.contents} {hashlib.sha256(self.plan.space).hexdigest()}"
-            self.expanded = expand_vectors(self.folder, vectors, self.quantised, numbers)
+        return self._expanded
+
+    @cached_property
+    def _expanded(self) -> "LocalStore":
+        numbers = {tag: self.rows_in([tag]) for tag in self.languages}
+        vectors = f"{self.contents} {hashlib.sha256(self.plan.space).hexdigest()}"
+        found = copy(self)
+        found.quantised = expand_vectors(self.folder, vectors, self.quantised, numbers)
+        return found
 
     def groups(self, groups: Sequence[Collection[str]]) -> NDArray[np.int16]:
         """Return the group number of each row's language, or -1, `(R,)`."""
@@ -379,10 +379,8 @@ class LocalStore(Store):
 
     def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`."""
-        searched = self.expanded if scope.expanded else self.quantised
-        assert searched is not None
         inside = self.rows_in(scope.languages, scope.where) if scope.languages or scope.where else None
-        return self._pages.scores(ranking[0], inside, lambda rows: score_int8(searched, rows, vector))
+        return self._pages.scores(ranking[0], inside, lambda rows: score_int8(self.quantised, rows, vector))
 
     def page_places(self) -> PagePlaces:
         """Return where each row is among the pages, for a copy of the index."""

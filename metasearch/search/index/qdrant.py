@@ -1,7 +1,7 @@
 """An index in a Qdrant collection: a copy of a local index on your own server, made by `metasearch index --to`.
 
-Each point is a text in a language, numbered by the first 63 bits of its key. It has the named vectors `dense`,
-`expanded` (for `--expand`) and the sparse `words` (for `--hybrid`). The metadata of the collection has the encoder, the
+Each point is a text in a language, numbered by the first 63 bits of its key. It has the named vectors `dense`
+and the sparse `words` (for `--hybrid`). The metadata of the collection has the encoder, the
 settings and the projection.
 """
 
@@ -9,7 +9,7 @@ import base64
 import logging
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,7 @@ from metasearch.search.index.base import (
     FREE,
     CopyResult,
     Kind,
+    OnCount,
     PageScores,
     Ranking,
     Rows,
@@ -55,7 +56,7 @@ from metasearch.search.settings import Condition
 
 log = logging.getLogger(__name__)
 
-DENSE, EXPANDED, WORDS = "dense", "expanded", "words"
+DENSE, WORDS = "dense", "words"
 FORMAT, SCHEMA = "metasearch collection", 3
 KEY_VARIABLE = "QDRANT_API_KEY"
 _ADDRESS = re.compile(r"(qdrants?)://([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?/([^/?#]+)")
@@ -168,7 +169,7 @@ class QdrantStore(CopyStore):
         self.plan = SearchPlan.read(load(packed) if packed else {}, state.get("ranking", {}))
 
     @classmethod
-    def check(cls, address: str, expanded: bool) -> None:
+    def check(cls, address: str) -> None:
         """Raise an error if an index cannot be copied to an address: it is wrong, or the collection is another's."""
         QdrantCollection(Address.parse(address)).state()
 
@@ -178,11 +179,9 @@ class QdrantStore(CopyStore):
         return cls(Address.parse(address))
 
     @classmethod
-    def copy(
-        cls, index: LocalStore, address: str, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
-    ) -> CopyResult:
+    def copy(cls, index: LocalStore, address: str, words: Words, on_sent: OnCount) -> CopyResult:
         """Make a new or existing collection a copy of a local index (`copy_to_qdrant`)."""
-        return copy_to_qdrant(index, Address.parse(address), words, expanded, on_sent)
+        return copy_to_qdrant(index, Address.parse(address), words, on_sent)
 
     @cached_property
     def languages(self) -> dict[str, int]:
@@ -204,18 +203,11 @@ class QdrantStore(CopyStore):
         vectors: NDArray[np.float32],
         top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
-        expanded: bool = False,
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         require_queries(vectors, top_k)
-        if expanded:
-            self.expand()
-        using = EXPANDED if expanded else DENSE
-        found = []
-        for languages in groups:
-            found.append(stacked(self._ranked(vectors.tolist(), using, top_k, languages, where)))
-        return found
+        return [stacked(self._ranked(vectors.tolist(), DENSE, top_k, languages, where)) for languages in groups]
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
@@ -245,8 +237,6 @@ class QdrantStore(CopyStore):
         groups = self._groups(ranking[0].tolist()) if self.state.get("pages") else None
         if groups is None:
             return super().score_pages(vector, ranking, scope)
-        if scope.expanded:
-            self.expand()
         models = self._collection.models
         own = models.FieldCondition(key=GROUP, match=models.MatchAny(any=groups))
         inside = models.Filter(must=[own, *self._inside(scope.languages, scope.where)])
@@ -255,7 +245,7 @@ class QdrantStore(CopyStore):
             return page_table([])
         params = models.SearchParams(exact=True, quantization=models.QuantizationSearchParams(ignore=True))
         request = models.QueryRequest(
-            query=vector.tolist(), using=EXPANDED if scope.expanded else DENSE, params=params, filter=inside,
+            query=vector.tolist(), using=DENSE, params=params, filter=inside,
             limit=count, with_payload=[*_PAGE],
         )  # fmt: skip
         (answer,) = self._collection.call("query_batch_points", requests=[request])
@@ -337,8 +327,7 @@ def copy_to_qdrant(
     store: LocalStore,
     address: Address,
     words: Words,
-    expanded: bool = False,
-    on_sent: Callable[[int, int], None] = lambda done, total: None,
+    on_sent: OnCount = lambda done, total: None,
     client: Any = None,
 ) -> CopyResult:
     """Make a new or existing collection a copy of a local index.
@@ -355,7 +344,7 @@ def copy_to_qdrant(
     kind.require_settings(address.shown, store.kind, FREE)  # on which `arrays` depend
     record = store.plan.record_of_copy
     arrays = base64.b64encode(save(record)).decode() if record else ""
-    mark, pages = vectors_mark(store, expanded), store.page_places()
+    mark, pages = vectors_mark(store), store.page_places()
     there, length = collection.digests(), float(before["length"])
     if not before.get("pages"):
         _index_payload(collection, GROUP)
@@ -368,14 +357,14 @@ def copy_to_qdrant(
                 changed.append(row)
     sent = 0
     for rows in parts(changed):
-        points = _points(store, rows, numbers[rows].tolist(), pages, mark, words, length, expanded, collection.models)
+        points = _points(store, rows, numbers[rows].tolist(), pages, mark, words, length, collection.models)
         collection.call("upsert", points=points, wait=True)
         sent += len(points)
         on_sent(sent, len(changed))
     gone = sorted(there.keys() - set(numbers.tolist()))
     for ids in parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
-    state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(known)}
+    state: dict[str, Any] = {"contents": store.contents, "arrays": arrays, "fields": sorted(known)}
     state |= {"unknown": store.unknown, "ranking": store.ranking_facts, SITE: store.site, "pages": True}
     collection.call("update_collection", metadata=state)
     return CopyResult(len(store), sent, len(gone))
@@ -386,7 +375,7 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
     models = collection.models
     state = {
         "format": FORMAT, "schema": SCHEMA, "kind": asdict(store.kind), "length": mean_length(store, words),
-        "contents": "", "arrays": "", "expanded": False, "fields": [],
+        "contents": "", "arrays": "", "fields": [],
     }  # fmt: skip
     vector = models.VectorParams(size=store.kind.dimension, distance=models.Distance.DOT, on_disk=True)
     sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)
@@ -395,7 +384,7 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
     )
     collection.call(
         "create_collection",
-        vectors_config={DENSE: vector, EXPANDED: vector},
+        vectors_config={DENSE: vector},
         sparse_vectors_config={WORDS: sparse},
         quantization_config=int8,
         metadata=state,
@@ -418,18 +407,15 @@ def _index_payload(collection: QdrantCollection, name: str) -> None:
 
 def _points(
     store: LocalStore, rows: Sequence[int], numbers: Sequence[int], pages: PagePlaces, mark: int, words: Words,
-    length: float, expanded: bool, models: Any,
+    length: float, models: Any,
 ) -> list[Any]:  # fmt: skip
     passages = store.passages(rows)
     dense = store.quantised.take(rows)
-    second = store.expanded.take(rows) if expanded and store.expanded else None
     points = []
     for i, cut in enumerate(words([passage.text for passage, _ in passages])):
         distinct, weights = word_weights(cut, length)  # Qdrant multiplies them with the IDF
         sparse = models.SparseVector(indices=distinct.tolist(), values=weights.tolist())
-        vector: dict[str, Any] = {DENSE: dense[i].tolist(), WORDS: sparse}
-        if second is not None:
-            vector[EXPANDED] = second[i].tolist()
+        vector = {DENSE: dense[i].tolist(), WORDS: sparse}
         payload = _payload(*passages[i], pages[rows[i]], mark)
         points.append(models.PointStruct(id=numbers[i], vector=vector, payload=payload))
     return points

@@ -15,7 +15,7 @@ from helpers.commands import metasearch
 from helpers.indexes import Given, kind, made, queries, write_index
 from metasearch.encoders.maps import Projection
 from metasearch.errors import ConfigError, EncoderError, RunFolderError
-from metasearch.search.index.base import Scope, SearchError
+from metasearch.search.index.base import Scope
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql import PostgresStore
@@ -31,12 +31,10 @@ def words(texts):
     return [[sum(word.encode()) for word in text.split()] for text in texts]
 
 
-def copied(server, folder, content, on_sent=lambda done, total: None, expanded=False, table="help"):
+def copied(server, folder, content, on_sent=lambda done, total: None, table="help"):
     """Copy an index of some content; return what was sent and deleted."""
     store = LocalStore.open(write_index(folder, content))
-    if expanded:
-        store.expand()
-    result = PostgresStore.copy(store, server.address(table), words, expanded, on_sent)
+    result = PostgresStore.copy(store, server.address(table), words, on_sent)
     assert result.passages == len(store)
     return result.sent, result.deleted
 
@@ -65,7 +63,7 @@ def test_how_queries_are_searched_is_sent_without_passages(postgres, tmp_path):
     with writing(tmp_path / "a", kind()) as writer:
         writer.write_plan(SearchPlan(sharpness=3.0))
     local = LocalStore.open(tmp_path / "a")
-    result = PostgresStore.copy(local, postgres.address("help"), words, False, lambda done, total: None)
+    result = PostgresStore.copy(local, postgres.address("help"), words, lambda done, total: None)
     assert (result.sent, result.deleted) == (0, 0)
     assert store.changed()
     assert (store.plan.sharpness, store.reopen().plan.sharpness) == (None, 3.0)
@@ -136,7 +134,7 @@ def test_readers_beside_writers_see_an_update_whole_or_not_at_all(postgres, tmp_
     stores = [LocalStore.open(write_index(tmp_path / str(seed), made(30, seed))) for seed in (1, 2)]
     wholes = [sorted(passage.text for passage, _ in each.passages(range(30))) for each in stores]
     address, seen, stopped = postgres.address("help"), [], threading.Event()
-    PostgresStore.copy(stores[0], address, words, False, lambda done, total: None)
+    PostgresStore.copy(stores[0], address, words, lambda done, total: None)
 
     def read():
         while not stopped.is_set():
@@ -148,7 +146,7 @@ def test_readers_beside_writers_see_an_update_whole_or_not_at_all(postgres, tmp_
     for each in readers:
         each.start()
     for turn in range(1, 7):
-        PostgresStore.copy(stores[turn % 2], address, words, False, lambda done, total: None)
+        PostgresStore.copy(stores[turn % 2], address, words, lambda done, total: None)
     stopped.set()
     for each in readers:
         each.join()
@@ -274,9 +272,7 @@ def test_tables_that_were_made_again_are_noticed_though_they_have_the_same_numbe
     projection = Projection(np.zeros(24), np.eye(24)[:1], ("de", "el"))
     with writing(tmp_path / "a", kind()) as writer:
         writer.write_plan(SearchPlan(projection=projection))
-    PostgresStore.copy(
-        LocalStore.open(tmp_path / "a"), postgres.address("help"), words, False, lambda done, total: None
-    )
+    PostgresStore.copy(LocalStore.open(tmp_path / "a"), postgres.address("help"), words, lambda done, total: None)
     assert store.changed()
     assert store.reopen().number == store.number
     with pytest.raises(RunFolderError, match="/help: it was made again since it was opened; open it again"):
@@ -334,19 +330,6 @@ def test_an_index_of_vectors_finds_most_of_the_best_and_all_that_meet_a_rare_con
     with postgres.connect() as connection:
         sql = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'help_dense_idx'"
         assert connection.execute(sql).fetchone()[0] >= 20
-
-
-def test_expanded_vectors_are_searched_where_they_were_copied(postgres, tmp_path):
-    copied(postgres, tmp_path / "a", made(60), expanded=True)
-    local, store = LocalStore.open(tmp_path / "a"), PostgresStore.open(postgres.address("help"))
-    local.expand()
-    for expanded in (False, True):
-        ((_, exact),) = local.search(queries(), 5, expanded=expanded)
-        ((_, scores),) = store.search(queries(), 5, expanded=expanded)
-        np.testing.assert_allclose(scores, exact, atol=1e-3)
-    assert copied(postgres, tmp_path / "a", made(60)) == (60, 0)  # without them
-    with pytest.raises(SearchError, match="/help has no expanded vectors; call metasearch index --expand --to"):
-        store.reopen().search(queries(), expanded=True)
 
 
 def test_a_nul_character_which_postgresql_cannot_store_is_replaced_and_named(postgres, tmp_path, said):
@@ -473,7 +456,7 @@ def test_the_command_line_copies_and_searches_it_as_its_folder(postgres, tmp_pat
         connection.execute("CREATE EXTENSION vector")
     shown = postgres.address("order", "guarded")  # a reserved word of SQL
     address = shown.replace("guarded@", "guarded:s3cret@")
-    index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", address, "--expand"]
+    index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", address]
     said = metasearch(*index).output
     assert "copied: 4 passages sent, 0 deleted" in said
     assert f'search: metasearch search {shown} "..."' in said
@@ -485,13 +468,13 @@ def test_the_command_line_copies_and_searches_it_as_its_folder(postgres, tmp_pat
         return [(hit["file"], hit["text"], hit["heading"]) for hit in json.loads(line.splitlines()[-1])["hits"]]
 
     for options in (
-        [], ["--no-expand", "--balance"], ["--hybrid"], ["--expand", "--language", "de"], ["--by", "passage"],
-        ["--no-expand", "--where", "title=Keys"], ["--no-expand", "--where", "path!=key.de.md"],
+        [], ["--balance"], ["--hybrid"], ["--language", "de"], ["--by", "passage"],
+        ["--where", "title=Keys"], ["--where", "path!=key.de.md"],
     ):  # fmt: skip
         assert hits(address, options) == hits("help.index", options), options
     (tmp_path / "help" / "key.de.md").unlink()
-    copied = json.loads(metasearch(*index[:-1], "--no-expand", "--json").output.splitlines()[-1])["copied"]
-    assert copied == {"passages": 3, "sent": 3, "deleted": 1}  # without expanded vectors
+    copied = json.loads(metasearch(*index, "--json").output.splitlines()[-1])["copied"]
+    assert copied == {"passages": 3, "sent": 3, "deleted": 1}
     wrong = ["--to", shown.replace("guarded@", "guarded:wr0ng@")]
     said = metasearch("index", "help", "-o", "new", "--encoder", "tiny", *wrong, code=5).output
     assert f"{shown}: connection failed" in said

@@ -110,13 +110,13 @@ STORES = {make.__name__: make for make in (memory, *chain.from_iterable(PLACES.v
 STORES |= {name: offered(name) for name, store in REGISTERED.items() if store not in PLACES}
 
 
-def copy_index(index, request, folder, name, expanded=False):
+def copy_index(index, request, folder, name):
     """Return the copy of an index in the store of a fixture's parameter."""
     with pytest.MonkeyPatch.context() as patch:
         plug_in, address = STORES[request.param](folder, patch, request, name)
-        plug_in.check(address, expanded=expanded)
+        plug_in.check(address)
         told = []
-        result = plug_in.copy(index, address, words, expanded, lambda done, total: told.append((done, total)))
+        result = plug_in.copy(index, address, words, lambda done, total: told.append((done, total)))
         assert (result.passages, result.sent, result.deleted) == (len(index), len(index), 0)
         assert told[-1] == (len(index), len(index))
         return plug_in.open(address)
@@ -219,15 +219,13 @@ def site(tmp_path_factory):
     with writing(tmp_path_factory.mktemp("site") / "index", indexes.kind()) as writer:
         writer.upsert(content.vectors, content.passages, content.keys)
         writer.finish(content.files(), SearchPlan(sharpness=9.0))
-    index = LocalStore.open(writer.folder)
-    index.expand()
-    return index
+    return LocalStore.open(writer.folder)
 
 
 @pytest.fixture(scope="module", params=[name for name in STORES if name != "memory"])
 def site_copy(request, site, tmp_path_factory):
     """The copy of the site in each store that has pages."""
-    return copy_index(site, request, tmp_path_factory.mktemp("site"), "site", expanded=True)
+    return copy_index(site, request, tmp_path_factory.mktemp("site"), "site")
 
 
 def pages_in(store, table):
@@ -250,7 +248,6 @@ def pages_in(store, table):
         ({"languages": ["de"]}, 4 + 2 + 1 + 3, 4 + 2 + 1 + 3),
         ({"languages": ["el", "tr"], "where": ["price!=1"]}, None, None),
         ({"where": ["group=1"]}, 3, 1),
-        ({"expanded": True}, 3 * 4 + 3 + 1 + 9, 4 + 3 + 1 + 5),
     ],
 )
 def test_it_has_all_passages_of_pages_and_their_translations(site, site_copy, asked, pages, groups):
@@ -259,7 +256,7 @@ def test_it_has_all_passages_of_pages_and_their_translations(site, site_copy, as
         tables = []
         for store in (site, site_copy):
             inside = [asked.get("languages", [])]
-            ((rows, _),) = store.search(query[None], 99, inside, asked.get("expanded", False), asked["where"])
+            ((rows, _),) = store.search(query[None], 99, inside, asked["where"])
             # What they are ranked by counts for nothing, as that of words in a hybrid search.
             tables.append(store.score_pages(query, (rows[0], np.zeros(rows.shape[1], np.float32)), Scope(**asked)))
             assert pages in (None, len(tables[-1].starts))
@@ -298,7 +295,7 @@ class Reads(Given):
 
 
 @pytest.mark.parametrize("by", ["group", "page", "passage"])
-@pytest.mark.parametrize("more", [{}, {"balance": True}, {"hybrid": True}, {"expand": True, "languages": ["de", "tr"]}])
+@pytest.mark.parametrize("more", [{}, {"balance": True}, {"hybrid": True}, {"languages": ["de", "tr"]}])
 def test_a_searcher_finds_the_same_pages_and_groups(site, site_copy, by, more):
     if "hybrid" in more:
         pytest.importorskip("bm25s")
@@ -345,7 +342,7 @@ def test_a_store_without_pages_ranks_them_by_their_best_passages(site, tmp_path)
     """The score of a page alone in its group is the score of its best passage: half the page, half the mean."""
     with pytest.MonkeyPatch.context() as patch:
         plug_in, address = memory(tmp_path, patch, None, "site")
-    plug_in.copy(site, address, words, False, lambda done, total: None)
+    plug_in.copy(site, address, words, lambda done, total: None)
     store, query = plug_in.open(address), queries(1)
     ((rows, scores),) = site.search(query, len(site))
     best = {}
@@ -370,10 +367,8 @@ def test_a_store_without_pages_ranks_them_by_their_best_passages(site, tmp_path)
     ],
 )
 def test_vectors_are_sent_again_where_the_projection_changes_alone(plan, same):
-    before, now = (SimpleNamespace(plan=each, contents="a") for each in (SearchPlan(PROJECTION), plan))
-    assert (vectors_mark(before, False) == vectors_mark(now, False)) == same
-    other = SimpleNamespace(plan=SearchPlan(PROJECTION), contents="b")
-    assert [vectors_mark(before, expanded) == vectors_mark(other, expanded) for expanded in (False, True)] == [1, 0]
+    before, now = (SimpleNamespace(plan=each) for each in (SearchPlan(PROJECTION), plan))
+    assert (vectors_mark(before) == vectors_mark(now)) == same
 
 
 def test_a_passage_of_two_pages_is_in_the_first_one_in_a_copy(tmp_path):

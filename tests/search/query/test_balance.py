@@ -32,9 +32,8 @@ def test_hits_are_those_of_the_scores_of_all_passages_balanced(tmp_path, keys, e
     texts = [str(i) for i in range(len(asked))]
     plain = np.float32(asked @ (codes * steps[:, None]).T)
     if expand:
-        found.store.expand()
         where = {passage.text: i for i, passage in enumerate(content.passages)}
-        for query, ranking in enumerate(found_by(found.store, asked, 60, expanded=True)):
+        for query, ranking in enumerate(found_by(found.store.expand(), asked, 60)):
             plain[query, [where[text] for text, _ in ranking]] = [score for _, score in ranking]
     for hits, wanted in zip(
         found.search(texts, top_k=9, expand=expand, balance=True, by="passage"), balanced(plain, tags), strict=True

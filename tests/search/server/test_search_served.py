@@ -45,7 +45,7 @@ def test_expand_scores_passages_with_their_like_in_other_languages(served, searc
     assert [hit["text"] for hit in moved["results"][0]["hits"]] == expected
     assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
     monkeypatch.setattr(expansion, "MOST", 1)
-    monkeypatch.setattr(searcher.store, "expanded", None)
+    monkeypatch.delitem(vars(searcher.store), "_expanded")
     status, answer = served.post("/search", {"query": query, "expand": True})
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (422, "cannot_expand", "expand")
     assert answer["error"]["message"].startswith("expand: expansion compares all passages with each other, at most 1")
