@@ -130,10 +130,11 @@ class Kind:
                 "index for this one in another folder"
             )
 
-    def require_settings(self, where: Path | str, other: "Kind", free: Collection[str] = ()) -> None:
-        """Raise `ConfigError` if another kind's settings differ, but for free ones."""
+    def require_same(self, where: Path | str, other: "Kind") -> None:
+        """Raise an error if another kind has another encoder, or other settings but for free ones."""
+        self.require_encoder(where, other.fingerprint, other.dimension, other.encoder)
         ours, theirs = (json.loads(json.dumps(canonical(kind.settings))) for kind in (self, other))
-        for name in sorted((ours.keys() | theirs.keys()) - set(free)):
+        for name in sorted((ours.keys() | theirs.keys()) - set(FREE)):
             before, now = ours.get(name), theirs.get(name)
             if before != now:
                 option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")

@@ -42,12 +42,11 @@ from metasearch.search.index.base import (
 from metasearch.search.index.bm25 import Bm25
 from metasearch.search.index.database import ARRAYS, ROW, Block, Database, read_state
 from metasearch.search.index.exact_search import Quantised, score_int8, search_int8
-from metasearch.search.index.expansion import expand_vectors
 from metasearch.search.index.fields import Column
+from metasearch.search.index.mapped_vectors import expand_vectors, projected
 from metasearch.search.index.page_book import PageBook, PagePlaces
 from metasearch.search.index.places import SITE, find_encoder, find_root
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.index.projected import projected
 from metasearch.search.settings import Condition
 
 _REMEMBERED = 64

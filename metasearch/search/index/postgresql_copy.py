@@ -15,7 +15,7 @@ from safetensors.numpy import save
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.io import sha256_of_bytes
 from metasearch.search.documents.passage import Passage
-from metasearch.search.index.base import FREE, CopyResult, Kind, OnCount, Rows, Words, fields_to_json
+from metasearch.search.index.base import CopyResult, Kind, OnCount, Rows, Words, fields_to_json
 from metasearch.search.index.copies import (
     digest,
     mean_length,
@@ -105,9 +105,7 @@ class _Copying:
             sql = f"SELECT state, arrays, words FROM {self.table}_state WHERE number = %s"
             self.state, self.known, counted = connection.execute(sql, (self.before,)).fetchone()
             self.counts = unpack_counts(counted)
-        kind = Kind(**self.state["kind"])
-        kind.require_encoder(server.address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
-        kind.require_settings(server.address.shown, store.kind, FREE)  # on which `arrays` depend
+        Kind(**self.state["kind"]).require_same(server.address.shown, store.kind)
         record = store.plan.record_of_copy
         self.arrays = save(record) if record else b""
         self.mark = vectors_mark(store)

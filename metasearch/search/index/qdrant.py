@@ -23,7 +23,6 @@ from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
     ALL,
-    FREE,
     CopyResult,
     Kind,
     OnCount,
@@ -49,7 +48,7 @@ from metasearch.search.index.copies import (
 )
 from metasearch.search.index.fields import numbers_in, scalars
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.page_book import PagePlaces
+from metasearch.search.index.page_book import PagePlace, PagePlaces
 from metasearch.search.index.places import SITE
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition
@@ -234,9 +233,10 @@ class QdrantStore(CopyStore):
         Scores are exact, from float32 vectors. A passage at several places is in the page of its first one alone. In a
         collection of an earlier release each page is its best passage.
         """
-        groups = self._groups(ranking[0].tolist()) if self.state.get("pages") else None
-        if groups is None:
+        if not self.state.get("pages"):
             return super().score_pages(vector, ranking, scope)
+        found = (self._collection.call("retrieve", ids=ids, with_payload=[GROUP]) for ids in parts(ranking[0].tolist()))
+        groups = sorted({record.payload[GROUP] for records in found for record in records})
         models = self._collection.models
         own = models.FieldCondition(key=GROUP, match=models.MatchAny(any=groups))
         inside = models.Filter(must=[own, *self._inside(scope.languages, scope.where)])
@@ -249,21 +249,9 @@ class QdrantStore(CopyStore):
             limit=count, with_payload=[*_PAGE],
         )  # fmt: skip
         (answer,) = self._collection.call("query_batch_points", requests=[request])
-        found = []
-        for point in answer.points:
-            payload = point.payload
-            page, group, tag, position = (payload[key] for key in _PAGE)
-            found.append((page, position, point.id, point.score, group, tag))
-        return page_table([(row, score, page, group, tag) for page, _, row, score, group, tag in sorted(found)])
-
-    def _groups(self, rows: Sequence[int]) -> list[str] | None:
-        """Return the groups of the pages of points; None where an earlier release sent one of them."""
-        found = [
-            record.payload.get(GROUP)
-            for ids in parts(rows)
-            for record in self._collection.call("retrieve", ids=ids, with_payload=[GROUP])
-        ]
-        return None if None in found else sorted(set(found))
+        pages = [PagePlace(*(point.payload[key] for key in _PAGE)) for point in answer.points]
+        placed = sorted(zip(pages, answer.points, strict=True), key=lambda each: (each[0].page, each[0].position))
+        return page_table([(point.id, point.score, *own[:3]) for own, point in placed])
 
     def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Return language and number of places of the points that are there."""
@@ -339,9 +327,7 @@ def copy_to_qdrant(
     numbers = numbers_of_keys(store.row_keys())
     if before is None:
         before = _create(collection, store, words)
-    kind = Kind(**before["kind"])
-    kind.require_encoder(address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
-    kind.require_settings(address.shown, store.kind, FREE)  # on which `arrays` depend
+    Kind(**before["kind"]).require_same(address.shown, store.kind)
     record = store.plan.record_of_copy
     arrays = base64.b64encode(save(record)).decode() if record else ""
     mark, pages = vectors_mark(store), store.page_places()

@@ -86,8 +86,7 @@ class IndexWriter(LocalStore):
         if not state:
             state = new_state(asdict(kind))
         before = Kind(**state["kind"])
-        before.require_encoder(folder, kind.fingerprint, kind.dimension, kind.encoder)
-        before.require_settings(folder, kind, FREE)
+        before.require_same(folder, kind)
         free = {name: kind.settings[name] for name in FREE if name in kind.settings}
         state = {**state, "kind": {**state["kind"], "settings": {**before.settings, **free}}}
         super().__init__(folder, database, state)

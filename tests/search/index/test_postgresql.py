@@ -289,7 +289,7 @@ def test_emptied_tables_are_filled_again(postgres, tmp_path, emptied):
     if "state" in emptied:
         with pytest.raises(RunFolderError, match="/help: the table was emptied; call metasearch index DOCUMENTS -o"):
             PostgresStore.open(postgres.address("help"))
-    PostgresStore.check(postgres.address("help"), False)
+    PostgresStore.check(postgres.address("help"))
     assert copied(postgres, tmp_path / "b", made(6)) == (6, 0)
     store = PostgresStore.open(postgres.address("help"))
     assert texts_of(store) == sorted(passage.text for passage in made(6).passages)
@@ -354,7 +354,7 @@ def test_another_encoder_is_refused(postgres, tmp_path):
 def refused(address, error=RunFolderError):
     """Return what is said of an address before an index is made, and of a search there."""
     said = []
-    for call in (lambda: PostgresStore.check(address, False), lambda: open_store(address)):
+    for call in (lambda: PostgresStore.check(address), lambda: open_store(address)):
         with pytest.raises(error) as caught:
             call()
         said.append(str(caught.value))
@@ -376,7 +376,7 @@ def test_a_wrong_password_is_named_and_the_right_one_is_read_as_libpq_does(postg
     for name, value in (("PGPASSFILE", str(tmp_path / "pgpass")), ("PGPASSWORD", "s3cret")):
         with monkeypatch.context() as patch:
             patch.setenv(name, value)
-            PostgresStore.check(plain, False)
+            PostgresStore.check(plain)
 
 
 def test_what_a_server_lacks_is_named(postgres):
@@ -404,7 +404,7 @@ def test_a_server_without_pgvector_or_with_an_old_one_is_named(postgres, version
         columns = "name, installed_version, default_version"
         connection.execute(f"CREATE VIEW pg_available_extensions ({columns}) AS {rows}")
     with pytest.raises(RunFolderError, match=says):
-        PostgresStore.check(f"{postgres.address('help')}?options=-csearch_path%3Dpublic,pg_catalog", False)
+        PostgresStore.check(f"{postgres.address('help')}?options=-csearch_path%3Dpublic,pg_catalog")
 
 
 def test_a_table_that_is_not_there_or_of_something_else_is_named(postgres):
@@ -414,7 +414,7 @@ def test_a_table_that_is_not_there_or_of_something_else_is_named(postgres):
         connection.execute("CREATE TABLE help (page text)")
     for said in refused(postgres.address("help")):
         assert said.endswith("/help: this release of metasearch did not make the table; choose another")
-    PostgresStore.check(postgres.address("other"), False)
+    PostgresStore.check(postgres.address("other"))
     with postgres.connect() as connection:
         found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
     assert found == [("help",)]  # a check leaves nothing behind

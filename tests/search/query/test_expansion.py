@@ -9,7 +9,7 @@ from metasearch.encoders import pool_scores
 from metasearch.encoders.pool_scores import expanded
 from metasearch.errors import ConfigError
 from metasearch.search.documents.passage import Passage
-from metasearch.search.index import expansion
+from metasearch.search.index import mapped_vectors
 from metasearch.search.index.exact_search import to_int8
 from metasearch.search.index.local import LocalStore
 
@@ -80,6 +80,6 @@ def test_an_index_without_two_languages_is_refused(tmp_path, tag, message):
 
 
 def test_an_index_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(expansion, "MOST", 8)
+    monkeypatch.setattr(mapped_vectors, "MOST", 8)
     with pytest.raises(ConfigError, match="all passages with each other, at most 8; the index has 9"):
         search(tmp_path / "index", made(9), queries())
