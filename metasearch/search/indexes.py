@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,25 +13,29 @@ from metasearch.config import registry, yaml
 from metasearch.config.run import DEFAULT_ENCODER, Device, EncodingPrecision
 from metasearch.encoders.cpu_rates import fastest
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError, EncoderError, RunFolderError
+from metasearch.errors import ConfigError, DataError, EncoderError, RunFolderError
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.search.index.adapters import IN_USE, AdapterFacts, adapters_in, read_adapter, require_adapter
 from metasearch.search.index.base import Kind, canonical
 from metasearch.search.index.database import exists, read_state
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import SITE, find_encoder, place_facts
+from metasearch.search.index.plan import Learned, mean_of
 from metasearch.search.index.stores import database, open_store
 from metasearch.search.index.vectors_file import require_writable, write_vectors
 from metasearch.search.index.writer import writing
 from metasearch.search.inference.open import load_reader
 from metasearch.search.query.passages import PortionEncoder
 from metasearch.search.query.roots import known_root
-from metasearch.search.query.searcher import Searcher
+from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.query.shards import EncoderPlan
 from metasearch.search.query.update import UpdateResult, update
 from metasearch.search.settings import IndexSettings, RankingSettings, without_password
 
 log = logging.getLogger(__name__)
+
+LEAST_QUERIES = 5
+"""Queries below which nothing is learned: the mean of fewer says more about their subject."""
 
 
 def index_documents(
@@ -169,6 +174,39 @@ def use_adapter(folder: Path, name: str | None) -> None:
     with writing(folder, Kind(**state["kind"])) as store:
         store.change({IN_USE: name or ""})
         read_adapter(store)  # warns of one that was learned on other vectors
+
+
+def learn_queries(
+    folder: Path, queries: Sequence[str], device: Device, encoder: str | None, trust_remote_code: bool
+) -> Learned:
+    """Move the centre of queries of an index towards the mean of real queries, distinct texts; return all so far.
+
+    The index keeps their number and the sum of their vectors from the encoder. So they still count after the projection
+    of the index is estimated again.
+
+    Raises:
+        DataError: there are fewer than 5 queries, or the index has no centre of queries.
+        RunFolderError: the index cannot be written.
+    """
+    if len(queries) < LEAST_QUERIES:
+        raise DataError(f"{len(queries)} different queries; the mean of queries needs {LEAST_QUERIES} or more")
+    searcher = open_searcher(folder, device, encoder, trust_remote_code)
+    if searcher.store.plan.centre is None:
+        why = "it was made with --no-neutral, has too few passages, or is of an earlier release"
+        raise DataError(f"{folder}: no centre of queries: {why}; run metasearch index with its documents again")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    learned = mean_of(searcher.encoder.encode(queries, QUERY), now)
+    with writing(folder, searcher.store.kind) as writer:
+        if writer.plan.learned:
+            learned = writer.plan.learned.plus(learned)
+        writer.write_plan(replace(writer.plan, learned=learned))
+    return learned
+
+
+def forget_queries(folder: Path) -> None:
+    """Return the centre of queries of an index to the estimate without real queries."""
+    with writing(folder, LocalStore.open(folder).kind) as writer:
+        writer.write_plan(replace(writer.plan, learned=None))
 
 
 def _ranking(state: Mapping[str, Any], asked: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -200,14 +200,6 @@ class SearchPlan:
         """The centre that is subtracted from queries, `(D,)`; None without a projection."""
         return self._centre if self._centre is not None or self.projection is None else self.projection.centre
 
-    def without_queries(self) -> Self:
-        """Return the plan with the centre without real queries."""
-        return replace(self, learned=None)
-
-    def plus_queries(self, more: Learned) -> Self:
-        """Return the plan with more real queries that its centre is learned from."""
-        return replace(self, learned=self.learned.plus(more) if self.learned else more)
-
 
 def mean_of(vectors: NDArray[np.float32], date: str = "") -> Learned:
     """Return queries `(n, D)` as a number and a sum, which is all that a plan keeps of them."""

@@ -14,8 +14,7 @@ import pytest
 from helpers.commands import metasearch
 from helpers.indexes import Given, kind, made, queries, write_index
 from metasearch.encoders.maps import Projection
-from metasearch.errors import ConfigError, EncoderError, RunFolderError
-from metasearch.search.index.base import Scope
+from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql import PostgresStore
@@ -42,31 +41,6 @@ def copied(server, folder, content, on_sent=lambda done, total: None, table="hel
 def texts_of(store, top_k=100, **how):
     ((rows, _),) = store.search(queries(1), top_k, **how)
     return sorted(passage.text for passage, _ in store.passages(rows[0]))
-
-
-def test_an_update_sends_what_changed_and_a_copy_that_is_equal_nothing(postgres, tmp_path):
-    content = made(40)
-    assert copied(postgres, tmp_path / "a", content) == (40, 0)
-    # The first ten of a page leave, so that its other twenty have other places in it.
-    assert copied(postgres, tmp_path / "b", content.part(range(10, 40))) == (20, 10)
-    opened = PostgresStore.open(postgres.address("help"))
-    assert copied(postgres, tmp_path / "c", content.part(range(10, 40))) == (0, 0)
-    assert not opened.changed()
-    assert copied(postgres, tmp_path / "d", content) == (30, 0)
-    assert opened.changed()
-    assert texts_of(opened.reopen()) == sorted(passage.text for passage in content.passages)
-
-
-def test_how_queries_are_searched_is_sent_without_passages(postgres, tmp_path):
-    assert copied(postgres, tmp_path / "a", made(6)) == (6, 0)
-    store = PostgresStore.open(postgres.address("help"))
-    with writing(tmp_path / "a", kind()) as writer:
-        writer.write_plan(SearchPlan(sharpness=3.0))
-    local = LocalStore.open(tmp_path / "a")
-    result = PostgresStore.copy(local, postgres.address("help"), words, lambda done, total: None)
-    assert (result.sent, result.deleted) == (0, 0)
-    assert store.changed()
-    assert (store.plan.sharpness, store.reopen().plan.sharpness) == (None, 3.0)
 
 
 def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_its_update(postgres, tmp_path):
@@ -220,21 +194,6 @@ def test_a_server_that_is_killed_within_an_update_has_the_state_before_it(postgr
     assert copied(postgres, tmp_path / "c", made(300, seed=5)) == (300, 30)
 
 
-def test_words_are_ranked_by_bm25_also_after_updates(postgres, tmp_path):
-    """Texts are `passage SEED.NUMBER`: the second word is in one text of three, the first in all."""
-    copied(postgres, tmp_path / "a", made(9))
-    copied(postgres, tmp_path / "b", made(3))
-    store = PostgresStore.open(postgres.address("help"))
-    for languages, where in (((), ()), (["el", "de", "tr"], parse_conditions(["path=docs"]))):
-        ((rows, scores),) = store.search_words(words, ["0.1 missing"], 5, Scope(languages, where))
-        assert [passage.text for passage, _ in store.passages(rows)] == ["passage 0.1"]
-        # f / (f + k1 (1 - b + b · 2 / 2)) · ln(1 + (3 - 1 + 0.5) / (1 + 0.5)), with f = 1 and k1 = 1.5
-        assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 2.5 / 1.5)], rel=1e-5)
-    ((rows, scores),) = store.search_words(words, ["passage"], 2, Scope(["de", "tr"]))
-    assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 0.5 / 3.5)] * 2, rel=1e-5)
-    assert store.search_words(words, ["missing"], 2)[0][0].tolist() == []
-
-
 def test_columns_of_others_and_another_order_of_columns_change_no_update(postgres, tmp_path):
     copied(postgres, tmp_path / "a", made(6))
     with postgres.connect() as connection:
@@ -340,12 +299,6 @@ def test_a_nul_character_which_postgresql_cannot_store_is_replaced_and_named(pos
     store = PostgresStore.open(postgres.address("help"))
     assert texts_of(store, where=parse_conditions(["kind\ufffd=a\ufffdb"])) == ["the \ufffd key"]
     assert copied(postgres, tmp_path / "b", content) == (0, 0)
-
-
-def test_another_encoder_is_refused(postgres, tmp_path):
-    copied(postgres, tmp_path / "a", made(6))
-    with pytest.raises(EncoderError, match=r"/help: its vectors are of encoder 'mini' \(fingerprint-1, 24 dimensions"):
-        copied(postgres, tmp_path / "b", made(6, dimension=16))
 
 
 # What is wrong with a server or an address: one line each, without the password.

@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 
-from helpers.indexes import Given, kind, made, queries, write_index
+from helpers.indexes import Given, made, queries, write_index
 from metasearch.errors import ConfigError, RunFolderError
-from metasearch.search.index.base import Scope
-from metasearch.search.index.copies import numbers_of_keys
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.qdrant import Address, QdrantStore
 from metasearch.search.index.stores import database, is_address, open_store
-from metasearch.search.index.writer import writing
 from metasearch.search.query.searcher import Searcher
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'metasearch-encoders[qdrant]'")
@@ -37,51 +33,6 @@ def client():
 def copied(client, folder, content):
     store = LocalStore.open(write_index(folder, content))
     return store, copy_to_qdrant(store, ADDRESS, words, client=client)
-
-
-def test_a_hit_tells_its_first_place_and_how_many_there_are(tmp_path, client):
-    content = made(6)
-    twice = content.part([0, 1, 2, 3, 4, 5, 0])
-    _, result = copied(client, tmp_path / "index", twice)
-    assert result.passages == 6
-    remote = QdrantStore(ADDRESS, client)
-    ((passage, places),) = remote.passages(numbers_of_keys(content.keys[:1]))
-    assert (passage, places) == (content.passages[0], 2)
-
-
-def test_words_are_ranked_by_bm25(tmp_path, client):
-    """Texts are `passage SEED.NUMBER`: the second word is in one text of three, the first in all."""
-    copied(client, tmp_path / "index", made(3))
-    remote = QdrantStore(ADDRESS, client)
-    ((rows, scores),) = remote.search_words(words, ["0.1 missing"], 5, Scope(["el", "de", "tr"]))
-    assert [p.text for p, _ in remote.passages(rows)] == ["passage 0.1"]
-    # f / (f + k1 (1 - b + b · 2 / 2)) · ln(1 + (3 - 1 + 0.5) / (1 + 0.5)), with f = 1 and k1 = 1.5
-    assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 2.5 / 1.5)], rel=1e-5)
-
-
-def test_a_second_copy_sends_what_changed_and_deletes_what_is_gone(tmp_path, client):
-    content = made(40)
-    copied(client, tmp_path / "first", content)
-    opened = QdrantStore(ADDRESS, client)
-    assert not opened.changed()
-    # The first ten of a page leave, so that its other twenty have other places in it.
-    _, result = copied(client, tmp_path / "second", content.part(list(range(10, 40))))
-    assert (result.passages, result.sent, result.deleted) == (30, 20, 10)
-    assert opened.changed()
-    assert len(opened.reopen()) == 30
-    _, result = copied(client, tmp_path / "third", content)
-    assert (result.sent, result.deleted) == (30, 0)
-
-
-def test_how_queries_are_searched_is_sent_without_passages(tmp_path, client):
-    copied(client, tmp_path / "index", made(6))
-    remote = QdrantStore(ADDRESS, client)
-    with writing(tmp_path / "index", kind()) as writer:
-        writer.write_plan(SearchPlan(sharpness=3.0))
-    result = copy_to_qdrant(LocalStore.open(tmp_path / "index"), ADDRESS, words, client=client)
-    assert (result.sent, result.deleted) == (0, 0)
-    assert remote.changed()
-    assert (remote.plan.sharpness, remote.reopen().plan.sharpness) == (None, 3.0)
 
 
 def test_an_emptied_collection_is_filled_again_and_one_that_was_made_again_is_noticed(tmp_path, client):
@@ -156,10 +107,6 @@ def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, 
 def test_what_cannot_be_searched_is_named(tmp_path, client):
     with pytest.raises(RunFolderError, match=r"qdrant://localhost:6333/help: no such collection; call"):
         QdrantStore(ADDRESS, client)
-    copied(client, tmp_path / "index", made(6))
-    other = made(6, dimension=16)
-    with pytest.raises(Exception, match=r"qdrant://localhost:6333/help: its vectors are of encoder 'mini'"):
-        copied(client, tmp_path / "other", other)
     client.create_collection("help2", vectors_config={})
     with pytest.raises(RunFolderError, match="this release of metasearch did not make the collection"):
         QdrantStore(Address.parse("qdrant://localhost:6333/help2"), client)

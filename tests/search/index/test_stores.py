@@ -16,11 +16,12 @@ from helpers.indexes import Given, Made, key_of, made, write_index
 from helpers.qdrant_edge import EdgeClient
 from metasearch.config import registry
 from metasearch.encoders.maps import Projection
+from metasearch.errors import EncoderError
 from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import page_of
 from metasearch.search.index.base import Scope, SearchError, passage_keys
-from metasearch.search.index.copies import vectors_mark
+from metasearch.search.index.copies import numbers_of_keys, vectors_mark
 from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import Adapter, Learned, SearchPlan
@@ -181,6 +182,74 @@ def test_a_searcher_searches_it_and_expansion_without_vectors_is_refused(local, 
     assert [[hit.passage for hit in own] for own in hits[0]] == [[hit.passage for hit in own] for own in hits[1]]
     with pytest.raises(SearchError, match="has no expanded vectors"):
         Searcher(copied, Given(vectors)).search(["0"], expand=True)
+
+
+# Updates of a copy.
+
+
+@pytest.fixture(params=[name for name in STORES if name != "memory"])
+def place(request, tmp_path, monkeypatch):
+    """A store and an address in it."""
+    return STORES[request.param](tmp_path, monkeypatch, request, "help")
+
+
+def send(place, folder, content=None):
+    """Copy an index in a folder, or a new one of some content; return what was sent and deleted."""
+    plug_in, address = place
+    index = LocalStore.open(write_index(folder, content) if content else folder)
+    result = plug_in.copy(index, address, words, lambda done, total: None)
+    assert result.passages == len(index)
+    return result.sent, result.deleted
+
+
+def test_an_update_sends_what_changed_and_a_copy_that_is_equal_nothing(place, tmp_path):
+    content = made(40)
+    assert send(place, tmp_path / "a", content) == (40, 0)
+    # The first ten of a page leave, so that its other twenty have other places in it.
+    assert send(place, tmp_path / "b", content.part(range(10, 40))) == (20, 10)
+    opened = place[0].open(place[1])
+    assert send(place, tmp_path / "c", content.part(range(10, 40))) == (0, 0)
+    assert not opened.changed()
+    assert send(place, tmp_path / "d", content) == (30, 0)
+    assert opened.changed()
+    ((rows, _),) = opened.reopen().search(queries(1), 99)
+    found = {passage.text for passage, _ in opened.reopen().passages(rows[0])}
+    assert found == {passage.text for passage in content.passages}
+
+
+def test_how_queries_are_searched_is_sent_without_passages(place, tmp_path):
+    send(place, tmp_path / "a", made(6))
+    store = place[0].open(place[1])
+    with writing(tmp_path / "a", indexes.kind()) as writer:
+        writer.write_plan(SearchPlan(sharpness=3.0))
+    assert send(place, tmp_path / "a") == (0, 0)
+    assert store.changed()
+    assert (store.plan.sharpness, store.reopen().plan.sharpness) == (None, 3.0)
+
+
+def test_words_are_ranked_by_bm25(place, tmp_path):
+    """Texts are `passage SEED.NUMBER`: the second word is in one text of three, the first in all."""
+    if place[0] is PostgresStore:  # Qdrant counts deleted points until it optimises
+        send(place, tmp_path / "a", made(9))
+    send(place, tmp_path / "b", made(3))
+    store = place[0].open(place[1])
+    for languages in ((), ("el", "de", "tr")):
+        ((rows, scores),) = store.search_words(words, ["0.1 missing"], 5, Scope(languages))
+        assert [passage.text for passage, _ in store.passages(rows)] == ["passage 0.1"]
+        # f / (f + k1 (1 - b + b · 2 / 2)) · ln(1 + (3 - 1 + 0.5) / (1 + 0.5)), with f = 1 and k1 = 1.5
+        assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 2.5 / 1.5)], rel=1e-5)
+    ((_, scores),) = store.search_words(words, ["passage"], 2, Scope(["de", "tr"]))
+    assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 0.5 / 3.5)] * 2, rel=1e-5)
+    assert store.search_words(words, ["missing"], 2)[0][0].tolist() == []
+
+
+def test_a_hit_tells_its_first_place_and_how_many_there_are_and_another_encoder_is_refused(place, tmp_path):
+    content = made(6)
+    assert send(place, tmp_path / "a", content.part([0, 1, 2, 3, 4, 5, 0])) == (6, 0)
+    ((passage, places),) = place[0].open(place[1]).passages(numbers_of_keys(content.keys[:1]))
+    assert (passage, places) == (content.passages[0], 2)
+    with pytest.raises(EncoderError, match=r"/help: its vectors are of encoder 'mini' \(fingerprint-1, 24 dimensions"):
+        send(place, tmp_path / "b", made(6, dimension=16))
 
 
 # Pages and their translations. A store of the least code, as the example in CONTRIBUTING, has none of them.

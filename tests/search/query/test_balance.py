@@ -5,7 +5,6 @@ import pytest
 
 from helpers.indexes import Given, found_by, made, queries, write_index
 from metasearch.encoders.pool_scores import balance
-from metasearch.errors import ConfigError
 from metasearch.search.index.exact_search import to_int8
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.searcher import Searcher
@@ -51,11 +50,3 @@ def test_only_the_languages_that_are_searched_are_balanced(tmp_path):
     assert [hit.score for hit in both] != [plain[hit.passage.text] for hit in both]
     whole = [hit for hit in found.search(["0"], top_k=60, balance=True)[0] if hit.passage.language != "el"]
     assert [(hit.passage.text, hit.score) for hit in both] == [(hit.passage.text, hit.score) for hit in whole]
-
-
-@pytest.mark.parametrize("languages", [["fr"], ["de", "fr"]])
-def test_a_language_that_no_passage_is_in_is_refused_and_no_more_is_said(tmp_path, languages, caplog):
-    found = searcher(tmp_path / "index", made(30), queries())
-    with pytest.raises(ConfigError, match="no passage is in language 'fr'"):
-        found.search(["0"], languages=languages, balance=True)
-    assert not caplog.records

@@ -4,7 +4,6 @@ It is made by default where two languages have five passages each.
 """
 
 import json
-import sqlite3
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from helpers.serving import running
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.maps import estimate
 from metasearch.encoders.neutral import append
-from metasearch.errors import DataError, EncoderError, Interrupted, RunFolderError
+from metasearch.errors import DataError, EncoderError, Interrupted
 from metasearch.runs.callbacks import Callback
 from metasearch.search.index.exact_search import to_int8
 from metasearch.search.index.local import LocalStore
@@ -226,12 +225,3 @@ def test_a_server_of_it_projects_embeddings_but_those_of_texts_that_are_compared
             np.testing.assert_allclose(answer["data"][0]["embedding"], vectors[0], atol=1e-5)
     np.testing.assert_allclose(searcher.encode_queries(["house number 7"]), expected["query"], atol=1e-5)
     assert np.abs(expected["document"] - expected["text"]).max() > 1e-2
-
-
-def test_a_damaged_map_is_named(docs, encoder):
-    index(docs, encoder)
-    with sqlite3.connect(docs / "index" / "index.sqlite") as file:
-        file.execute("UPDATE state SET crc = crc + 1 WHERE number = 1")
-    for use in (lambda: index(docs, encoder), lambda: LocalStore.open(docs / "index")):
-        with pytest.raises(RunFolderError, match=r"index.sqlite: the index is damaged\. Restore the file"):
-            use()

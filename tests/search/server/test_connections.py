@@ -7,6 +7,7 @@ import time
 import pytest
 
 from helpers.serving import eventually, running
+from metasearch.search.server import server
 
 HEAD = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n"
 TIMEOUT = 0.5
@@ -47,8 +48,8 @@ def test_a_client_that_asks_again_and_again_stays_connected(port):
             time.sleep(TIMEOUT / 3)
 
 
-@pytest.mark.slow
-def test_a_body_that_goes_on_after_its_refusal_is_cut_off_soon(port):
+def test_a_body_that_goes_on_after_its_refusal_is_cut_off(port, monkeypatch):
+    monkeypatch.setattr(server, "_REFUSED_BODY", 0.1)
     head = HEAD.replace(b"GET /health/live", b"POST /search")
     head += b"content-type: application/json\r\ncontent-length: 999999999\r\n\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
