@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -129,6 +129,11 @@ class Kind:
                 f"dimensions), not of '{name}' ({fingerprint}, {dimension} dimensions); use that encoder, or make an "
                 "index for this one in another folder"
             )
+
+    def with_free(self, other: "Kind") -> "Kind":
+        """Return the kind with the free settings of another."""
+        free = {name: other.settings[name] for name in FREE if name in other.settings}
+        return replace(self, settings={**self.settings, **free})
 
     def require_same(self, where: Path | str, other: "Kind") -> None:
         """Raise an error if another kind has another encoder, or other settings but for free ones."""

@@ -55,14 +55,6 @@ Block = NDArray[Any]
 """Rows of a block, of type `ROW`."""
 
 
-def new_state(kind: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state of a new index: without documents, and without arrays."""
-    # `files` is their number, None before they are finished; `contents` the hash of all places.
-    empty: dict[str, Any] = {"files": None, "contents": "", "languages": [], "arrays": False}
-    state: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, "schema": SCHEMA, "kind": kind, **empty}))
-    return state
-
-
 class Database:
     """An index's file. A reader sees the state at opening; a writer holds the folder's lock."""
 
@@ -173,6 +165,14 @@ class Database:
                 f"{SCHEMA}; use the release that made it, or make the index again in another folder"
             )
         return found
+
+    @staticmethod
+    def new_state(kind: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the state of a new index: without documents, and without arrays."""
+        # `files` is their number, None before they are finished; `contents` the hash of all places.
+        empty: dict[str, Any] = {"files": None, "contents": "", "languages": [], "arrays": False}
+        state: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, "schema": SCHEMA, "kind": kind, **empty}))
+        return state
 
     def write_state(self, state: Mapping[str, Any]) -> None:
         """Write the index's facts."""

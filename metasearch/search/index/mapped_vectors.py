@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save
 
 from metasearch.config.languages import UNKNOWN
 from metasearch.data.formats.arrays import derive
 from metasearch.search.index.base import SearchError
 from metasearch.search.index.exact_search import Quantised, to_int8
-from metasearch.search.index.plan import PROJECTION, SearchPlan
+from metasearch.search.index.plan import SearchPlan
 
 MOST = 2**18
 """Passages of an index that can be expanded, each of which is compared with all of the others."""
@@ -42,8 +41,7 @@ def projected(folder: Path, contents: str, plan: SearchPlan, stored: Callable[[]
             codes[part], steps[part] = to_int8(plan.documents(before.take(part)))
         return {"codes": codes, "steps": steps}
 
-    own = {name: value for name, value in plan.record.items() if name in PROJECTION}
-    key = hashlib.sha256(json.dumps([1, contents]).encode() + save(own)).hexdigest()
+    key = hashlib.sha256(json.dumps([1, contents]).encode() + plan.packed_projection).hexdigest()
     return Quantised(**derive(folder / "projection", key, compute))
 
 

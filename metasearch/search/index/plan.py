@@ -23,9 +23,9 @@ from metasearch.search.settings import RANKED_BY_DEFAULT, RankingSettings
 
 Arrays = Mapping[str, NDArray[Any]]
 
-PROJECTION = ("centre", "directions", "languages", "texts")
+_PROJECTION = ("centre", "directions", "languages", "texts")
 """Keys of the projection in a record."""
-_SPACE = (*PROJECTION, "translations", "translated")
+_SPACE = (*_PROJECTION, "translations", "translated")
 """Keys of what an adapter is learned after."""
 
 
@@ -152,6 +152,12 @@ class SearchPlan:
         """What decides the vectors that an adapter is learned on, beside the encoder; empty for nothing."""
         found = {name: value for name, value in self.record.items() if name in _SPACE}
         return save(found) if found else b""
+
+    @property
+    def packed_projection(self) -> bytes:
+        """The projection as bytes, which name the vectors through it."""
+        found: bytes = save({name: value for name, value in self.record.items() if name in _PROJECTION})
+        return found
 
     # Vectors.
 

@@ -25,7 +25,6 @@ from metasearch.search.documents.pages import Blocks
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import is_page
 from metasearch.search.index.base import (
-    FREE,
     KEY_BYTES,
     FilePlaces,
     Keys,
@@ -44,7 +43,6 @@ from metasearch.search.index.database import (
     Block,
     Database,
     exists,
-    new_state,
 )
 from metasearch.search.index.exact_search import Quantised, to_int8
 from metasearch.search.index.local import LocalStore
@@ -84,12 +82,10 @@ class IndexWriter(LocalStore):
     def __init__(self, folder: Path, database: Database, kind: Kind) -> None:
         state = database.state()
         if not state:
-            state = new_state(asdict(kind))
+            state = database.new_state(asdict(kind))
         before = Kind(**state["kind"])
         before.require_same(folder, kind)
-        free = {name: kind.settings[name] for name in FREE if name in kind.settings}
-        state = {**state, "kind": {**state["kind"], "settings": {**before.settings, **free}}}
-        super().__init__(folder, database, state)
+        super().__init__(folder, database, {**state, "kind": asdict(before.with_free(kind))})
 
     def known(self, keys: Keys) -> NDArray[np.bool_]:
         """Return which keys `(n, 16)` have a vector, `(n,)`."""
