@@ -254,7 +254,7 @@ def plan(
         for file in unreadable
     }
     if not drop:
-        _require_named(store, root, documents, named.union(*hidden.values()))
+        _require_named(store, root, named.union(*hidden.values()))
     files, broken = _compare(found, store, documents, settings, strict, callback)
     for path in (path for paths in hidden.values() for path in paths):
         _keep_blocks(found, store, path)
@@ -426,31 +426,13 @@ def new_passages(found: Plan, settings: Settings) -> Iterator[Passage]:
             raise DataError(f"{source.path}: it changed while it was read; run metasearch index again")
 
 
-def _require_named(store: IndexWriter, root: Root, documents: Sequence[Source], named: Set[str]) -> None:
-    others = [name for name in store.files if name not in named]
-    if forgotten := [name for name in others if _has_content(root.place(name))]:
+def _require_named(store: IndexWriter, root: Root, named: Set[str]) -> None:
+    if forgotten := [name for name in store.files if name not in named and _has_content(root.place(name))]:
         raise ConfigError(
             f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as "
             f"'{shown(root.place(forgotten[0]))}': name them too, or pass --prune to remove them, or --root with their "
             "folder if they moved"
         )
-    # Names as they were given: from another folder, documents that are there seem to be gone.
-    as_given = root.folder is None and not any(Path(name).is_absolute() for name in others)
-    if others and len(others) == len(store.files) and as_given:
-        known = {file.sha256 for file in store.files.values()}
-        if not any(_digest(source) in known for source in documents):
-            raise ConfigError(
-                f"{store.folder}: none of its {len(others):,} documents, such as '{others[0]}', was named or exists "
-                f"below {Path.cwd()}. Pass --root with the folder where the index was made, or --prune them"
-            )
-
-
-def _digest(source: Source) -> str:
-    """Return a document's hash; empty if it cannot be read."""
-    try:
-        return source.digest
-    except DataError:
-        return ""
 
 
 def _has_content(path: Path) -> bool:
