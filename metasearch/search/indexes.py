@@ -9,6 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from metasearch.config import registry, yaml
 from metasearch.config.run import DEFAULT_ENCODER, Device, EncodingPrecision
 from metasearch.encoders.cpu_rates import fastest
@@ -16,7 +19,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, EncoderError, RunFolderError
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.search.index.adapters import IN_USE, AdapterFacts, adapters_in, read_adapter, require_adapter
-from metasearch.search.index.base import Kind, canonical
+from metasearch.search.index.base import Kind, Store, canonical
 from metasearch.search.index.database import exists, read_state
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import SITE, find_encoder, place_facts
@@ -191,16 +194,25 @@ def learn_queries(
     if len(queries) < LEAST_QUERIES:
         raise DataError(f"{len(queries)} different queries; the mean of queries needs {LEAST_QUERIES} or more")
     searcher = open_searcher(folder, device, encoder, trust_remote_code)
-    if searcher.store.plan.centre is None:
-        why = "it was made with --no-neutral, has too few passages, or is of an earlier release"
-        raise DataError(f"{folder}: no centre of queries: {why}; run metasearch index with its documents again")
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    learned = mean_of(searcher.encoder.encode(queries, QUERY), now)
-    with writing(folder, searcher.store.kind) as writer:
+    return add_queries(folder, searcher.store, searcher.encoder.encode(queries, QUERY))
+
+
+def add_queries(folder: Path, store: Store, vectors: NDArray[np.float32]) -> Learned:
+    """Move the centre of queries by their vectors from the encoder, `(n, D)`; errors as `learn_queries`."""
+    require_centre(store)
+    learned = mean_of(vectors, datetime.now(UTC).isoformat(timespec="seconds"))
+    with writing(folder, store.kind) as writer:
         if writer.plan.learned:
             learned = writer.plan.learned.plus(learned)
         writer.write_plan(replace(writer.plan, learned=learned))
     return learned
+
+
+def require_centre(store: Store) -> None:
+    """Raise `DataError` where an index has no centre of queries to learn."""
+    if store.plan.centre is None:
+        why = "it was made with --no-neutral, has too few passages, or is of an earlier release"
+        raise DataError(f"{store.name}: no centre of queries: {why}; run metasearch index with its documents again")
 
 
 def forget_queries(folder: Path) -> None:
