@@ -31,7 +31,6 @@ from metasearch.evaluation.metrics.retrieval import average_precision
 from metasearch.runs.markdown import markdown
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import FilePlaces, Kind, SourceFile
-from metasearch.search.index.bm25 import fuse
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.writer import writing
 
@@ -52,6 +51,14 @@ def write(folder: Path, data: RetrievalData, vectors: Vectors, encoder: Encoder)
     found = LocalStore.open(folder)
     assert len(found) == len(data.candidates)
     return found
+
+
+def fuse(rankings: Sequence[NDArray[np.int64]], top: int, constant: int = 60) -> list[int]:
+    """Return the best rows by the sum of 1 / (constant + rank): reciprocal rank fusion (Cormack et al. 2009)."""
+    shares = np.concatenate([1 / (constant + np.arange(1, len(ranking) + 1)) for ranking in rankings])
+    rows, which = np.unique(np.concatenate(rankings), return_inverse=True)
+    scores = np.bincount(which, shares, minlength=len(rows)).astype(np.float32)
+    return list(rows[np.lexsort((rows, -scores))[:top]].tolist())
 
 
 def map_of(rankings: Sequence[Sequence[int]], data: RetrievalData) -> float:
@@ -89,7 +96,7 @@ def measure(data: RetrievalData, encoder: Encoder, place: Path) -> list[dict[str
     rankings = {way: found[:, :TOP].tolist() for way, found in near.items()}
     rankings["BM25"] = [found[:TOP].tolist() for found in words]
     for kind in ("int8", "neutral int8"):
-        fused = (fuse([a, b], TOP)[0].tolist() for a, b in zip(near[kind], words, strict=True))
+        fused = (fuse([a, b], TOP) for a, b in zip(near[kind], words, strict=True))
         rankings[f"{kind} and BM25"] = list(fused)
     values = {way: round(map_of(found, data), 4) for way, found in rankings.items()}
     return rows + [{"way": way, "metric": f"mAP@{TOP}", "value": value} for way, value in values.items()]

@@ -66,7 +66,7 @@ def main(address: str, count: int, vectors: str) -> None:
         Timed(Path(place), DIMENSION).write(numbers, made(count, DIMENSION, 0), range(count // PER_FILE))
         local = LocalStore.open(Path(place))
         began = time.perf_counter()
-        PostgresStore.copy(local, address, words, False, lambda done, total: print(done, end="\r", file=sys.stderr))
+        PostgresStore.copy(local, address, words, lambda done, total: print(done, end="\r", file=sys.stderr))
         copied = time.perf_counter() - began
         remote = PostgresStore.open(address)
         queries = made(QUERIES, DIMENSION, 10_000)

@@ -4,33 +4,41 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from metasearch.config import registry, yaml
 from metasearch.config.run import DEFAULT_ENCODER, Device, EncodingPrecision
 from metasearch.encoders.cpu_rates import fastest
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError, EncoderError, RunFolderError
+from metasearch.errors import ConfigError, DataError, EncoderError, RunFolderError
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.search.index.adapters import IN_USE, AdapterFacts, adapters_in, read_adapter, require_adapter
-from metasearch.search.index.base import Kind, canonical
+from metasearch.search.index.base import Kind, Store, canonical
 from metasearch.search.index.database import exists, read_state
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import SITE, find_encoder, place_facts
+from metasearch.search.index.plan import Learned, mean_of
 from metasearch.search.index.stores import database, open_store
 from metasearch.search.index.vectors_file import require_writable, write_vectors
 from metasearch.search.index.writer import writing
 from metasearch.search.inference.open import load_reader
 from metasearch.search.query.passages import PortionEncoder
 from metasearch.search.query.roots import known_root
-from metasearch.search.query.searcher import Searcher
+from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.query.shards import EncoderPlan
 from metasearch.search.query.update import UpdateResult, update
-from metasearch.search.settings import IndexSettings, RankingSettings
+from metasearch.search.settings import IndexSettings, RankingSettings, without_password
 
 log = logging.getLogger(__name__)
+
+LEAST_QUERIES = 5
+"""Queries below which nothing is learned: the mean of fewer says more about their subject."""
 
 
 def index_documents(
@@ -65,8 +73,7 @@ def index_documents(
         callback: called after each document and encoded batch.
         to: address in a database, such as `qdrant://localhost:6333/help`; see `metasearch ls stores`.
         vectors: file that ends in `.parquet` (`metasearch.search.index.vectors_file`).
-        ranking: keys of `RankingSettings`: how the index is searched unless told otherwise; other keys stay. If it is
-            expanded, the database gets expanded vectors, too.
+        ranking: keys of `RankingSettings`: how the index is searched unless told otherwise; other keys stay.
         root: folder to which paths of documents are relative; by default the index's root, or in a new index the
             folder that is named, or the common parent of all.
         site: address of the root, such as `https://help.example.org/`, from which hits get their addresses; by default
@@ -89,7 +96,9 @@ def index_documents(
     ranked = _ranking(state, ranking)
     place_facts(folder, site=site)  # raises an error for a wrong one
     if target and to:
-        target.check(to, bool(ranked.get("expand")))
+        if ranked.get("expand"):
+            raise ConfigError(f"--to {without_password(to)}: copies in databases have no --expand; add --no-expand")
+        target.check(to)
     if vectors:
         require_writable(vectors)
     kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder)) if state else None
@@ -109,12 +118,9 @@ def index_documents(
     result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, site, by)
     if target or vectors:
         store = LocalStore.open(folder)
-        expand = bool(target and ranked.get("expand"))
-        if expand:
-            store.expand()
         if target and to:
             words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
-            result = replace(result, copied=target.copy(store, to, words, expand, heard))
+            result = replace(result, copied=target.copy(store, to, words, heard))
         if vectors:
             write_vectors(store, vectors, partial(callback.on_encode, "vectors"))
     return result
@@ -173,6 +179,48 @@ def use_adapter(folder: Path, name: str | None) -> None:
         read_adapter(store)  # warns of one that was learned on other vectors
 
 
+def learn_queries(
+    folder: Path, queries: Sequence[str], device: Device, encoder: str | None, trust_remote_code: bool
+) -> Learned:
+    """Move the centre of queries of an index towards the mean of real queries, distinct texts; return all so far.
+
+    The index keeps their number and the sum of their vectors from the encoder. So they still count after the projection
+    of the index is estimated again.
+
+    Raises:
+        DataError: there are fewer than 5 queries, or the index has no centre of queries.
+        RunFolderError: the index cannot be written.
+    """
+    if len(queries) < LEAST_QUERIES:
+        raise DataError(f"{len(queries)} different queries; the mean of queries needs {LEAST_QUERIES} or more")
+    searcher = open_searcher(folder, device, encoder, trust_remote_code)
+    return add_queries(folder, searcher.store, searcher.encoder.encode(queries, QUERY))
+
+
+def add_queries(folder: Path, store: Store, vectors: NDArray[np.float32]) -> Learned:
+    """Move the centre of queries by their vectors from the encoder, `(n, D)`; errors as `learn_queries`."""
+    require_centre(store)
+    learned = mean_of(vectors, datetime.now(UTC).isoformat(timespec="seconds"))
+    with writing(folder, store.kind) as writer:
+        if writer.plan.learned:
+            learned = writer.plan.learned.plus(learned)
+        writer.write_plan(replace(writer.plan, learned=learned))
+    return learned
+
+
+def require_centre(store: Store) -> None:
+    """Raise `DataError` where an index has no centre of queries to learn."""
+    if store.plan.centre is None:
+        why = "it was made with --no-neutral, has too few passages, or is of an earlier release"
+        raise DataError(f"{store.name}: no centre of queries: {why}; run metasearch index with its documents again")
+
+
+def forget_queries(folder: Path) -> None:
+    """Return the centre of queries of an index to the estimate without real queries."""
+    with writing(folder, LocalStore.open(folder).kind) as writer:
+        writer.write_plan(replace(writer.plan, learned=None))
+
+
 def _ranking(state: Mapping[str, Any], asked: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return how an index is to be searched: as before, but for the keys that are asked for."""
     tree = {**state.get("ranking", {}), **(asked or {})}
@@ -227,7 +275,7 @@ def open_searcher(
     searcher = Searcher(store, loaded, reranker, site)
     if options := searcher.ranking.options:
         log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
-    if isinstance(store, LocalStore) and store.plan.sharpness is None and store.unprojected:
+    if isinstance(store, LocalStore) and store.plan.sharpness is None:
         log.info(
             "%s: ranked as in the release that made it; run metasearch index with its documents again to rank pages: "
             "texts that did not change keep their vectors", store.name,

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 MOST = 2000
 COLUMNS = (
     "id, digest, language, file, line, heading, anchor, places, text, fields::text, filters, numbers, dense::text, "
-    "expanded::text, regexp_replace(words::text, ':[^,}]+', '', 'g')"
+    "regexp_replace(words::text, ':[^,}]+', '', 'g')"
 )
 """All of a passage but the weights of its words, which depend on the mean length of texts in the first copy."""
 LOST = r"connection|updated twice|terminat|starting up|recovery|shutting down"

@@ -1,6 +1,5 @@
 """New passages are encoded in jobs: the same index as without, whatever dies, and each part of a shard once."""
 
-import errno
 import json
 import os
 import shutil
@@ -15,7 +14,6 @@ from helpers.forks import metasearch as call
 from helpers.indexes import content
 from helpers.job_forks import forked
 from metasearch.encoders.builtin import tiny
-from metasearch.io import write_error
 from metasearch.search import spread
 from metasearch.search.index.writer import IndexWriter
 from metasearch.search.query import shards
@@ -137,24 +135,6 @@ def test_a_runner_that_is_killed_while_it_stores_vectors_goes_on(jobs, encoded, 
     monkeypatch.setattr(IndexWriter, "upsert", upsert)
     assert "1,100 (76 encoded now)" in index("one", *JOBS).output
     assert sorted(encoded()) == [76, *[256] * 4]
-    same_as_plain("one")
-
-
-def full(*args):
-    raise write_error(args[0], OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
-
-
-@pytest.mark.slow
-def test_a_full_disk_in_one_job_leaves_its_part_to_the_others(jobs, encoded):
-    def first(name):
-        if name == "job-1":
-            shards.atomic_write = full
-
-    jobs.first = staticmethod(first)
-    said = index("one", *JOBS).stderr
-    assert "job-1 failed, and others have encoded its texts: exit code 5: " in said
-    assert said.count("No space left on device") == 1
-    assert sorted(encoded()) == [88, 256, 256]
     same_as_plain("one")
 
 

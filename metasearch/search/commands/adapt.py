@@ -87,23 +87,22 @@ def _learn(
     reject_unused_options("name", "folds", "same_page", "bases", why="there are no labels; they are for adapters")
 
     from metasearch.search.index.stores import index_folder
-    from metasearch.search.indexes import open_searcher
-    from metasearch.search.query.queries import learn_queries
+    from metasearch.search.indexes import learn_queries
 
-    learned = learn_queries(open_searcher(index_folder(index), device, encoder, trust_remote_code), queries)
-    print_result(as_json, {"index": index, **asdict(learned)}, str(learned))
+    learned = learn_queries(index_folder(index), queries, device, encoder, trust_remote_code)
+    tree = {"index": index, "queries": len(queries), "total": learned.count, "date": learned.date}
+    print_result(as_json, tree, f"queries learned from: {len(queries):,} now, {learned.count:,} in all")
 
 
 def _choose(index: str, listed: bool, use: str | None, forgotten: bool, as_json: bool) -> None:
     """List what an index learned, or change the adapter in use, or forget queries."""
     from metasearch.search.index.local import LocalStore
     from metasearch.search.index.stores import index_folder
-    from metasearch.search.indexes import list_adapters, use_adapter
-    from metasearch.search.query.queries import forget_queries
+    from metasearch.search.indexes import forget_queries, list_adapters, use_adapter
 
     folder = index_folder(index)
     if forgotten:
-        forget_queries(LocalStore.open(folder))
+        forget_queries(folder)
     elif not listed:
         use_adapter(folder, use)
     found, now = list_adapters(folder)

@@ -52,7 +52,7 @@ def command(
 
         from metasearch.search.index.stores import index_folder
         from metasearch.search.indexes import open_searcher
-        from metasearch.search.query.queries import QueryCounter
+        from metasearch.search.server.learning import QueryCounter
         from metasearch.search.server.service import Service
 
         searcher = open_searcher(
@@ -60,7 +60,7 @@ def command(
         )
         service = Service(searcher, settings.limits, settings.name, settings.rerank.top)
         service.warm_up()
-        counter = QueryCounter(index_folder(index)) if settings.learn_queries else None
+        counter = QueryCounter(index_folder(index), searcher.store) if settings.learn_queries else None
         if counter:  # after the warm-up, whose text is no query
             searcher.on_queries = counter.add
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -12,7 +12,6 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.languages import normalise_tag
 from metasearch.data.records import commonest
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, nearest
 from metasearch.search.documents.pages import Blocks
@@ -131,10 +130,16 @@ class Kind:
                 "index for this one in another folder"
             )
 
-    def require_settings(self, where: Path | str, other: "Kind", free: Collection[str] = ()) -> None:
-        """Raise `ConfigError` if another kind's settings differ, but for free ones."""
+    def with_free(self, other: "Kind") -> "Kind":
+        """Return the kind with the free settings of another."""
+        free = {name: other.settings[name] for name in FREE if name in other.settings}
+        return replace(self, settings={**self.settings, **free})
+
+    def require_same(self, where: Path | str, other: "Kind") -> None:
+        """Raise an error if another kind has another encoder, or other settings but for free ones."""
+        self.require_encoder(where, other.fingerprint, other.dimension, other.encoder)
         ours, theirs = (json.loads(json.dumps(canonical(kind.settings))) for kind in (self, other))
-        for name in sorted((ours.keys() | theirs.keys()) - set(free)):
+        for name in sorted((ours.keys() | theirs.keys()) - set(FREE)):
             before, now = ours.get(name), theirs.get(name)
             if before != now:
                 option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
@@ -145,15 +150,10 @@ class Kind:
 
 
 def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with canonical language tags; earlier versions kept all text, and encoded in float32 or int8."""
-    found = {"keep_repeated": True, "precision": "float32", "translations": None, **settings}
-    if found["precision"] == "int8":  # queries in another precision find its vectors as well
+    """Return settings as of this release; the one before had no `translations`, and could encode in int8."""
+    found = {"translations": None, **settings}
+    if found.get("precision") == "int8":  # queries in another precision find its vectors as well
         found["precision"] = "auto"
-    for name in ("language", "detect"):
-        value = found.get(name)
-        found[name] = list(map(normalise_tag, value)) if isinstance(value, list | tuple) else value
-        if isinstance(value, str):
-            found[name] = normalise_tag(value)
     return found
 
 
@@ -187,12 +187,10 @@ class Scope:
     Attributes:
         languages: of passages; none means all.
         where: conditions on further fields, all of which a passage meets.
-        expanded: score the second vectors of rows.
     """
 
     languages: Collection[str] = ()
     where: Sequence[Condition] = ()
-    expanded: bool = False
 
 
 ALL = Scope()
@@ -253,7 +251,6 @@ class Store(Protocol):
         vectors: NDArray[np.float32],
         top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
-        expanded: bool = False,
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
@@ -262,7 +259,6 @@ class Store(Protocol):
             vectors: of queries, `(q, D)`.
             top_k: how many rows are wanted for each.
             groups: languages whose rows are ranked apart; an empty one has all languages.
-            expanded: search the second vectors of rows, after `expand`.
             where: conditions on further fields, all of which a row meets.
 
         Raises:
@@ -313,9 +309,9 @@ class Store(Protocol):
         """Return the index in its current state."""
         return self
 
-    def expand(self) -> None:
-        """Prepare second vectors (`metasearch.encoders.pool_scores`); `SearchError` if there are none."""
-        raise SearchError("expand", "cannot_expand", f"{self.name} has no expanded vectors")
+    def expand(self) -> Self:
+        """Return the index with expanded vectors (`metasearch.encoders.pool_scores`); `SearchError` without any."""
+        raise SearchError("expand", "cannot_expand", f"{self.name} has no expanded vectors; search the folder")
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""

@@ -1,4 +1,4 @@
-"""BM25 (Robertson et al. 1994, as Lucene has it) over the texts of an index, and its fusion with other rankings.
+"""BM25 (Robertson et al. 1994, as Lucene has it) over the texts of an index.
 
 BM25 finds names, numbers and rare words. Its weights are cached in the index's folder.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.extras import import_extra
 from metasearch.data.formats.arrays import derive
-from metasearch.search.index.base import Ranking, Rows, Words
+from metasearch.search.index.base import Ranking, Words
 from metasearch.search.index.exact_search import Best
 
 FOLDER = "bm25"
@@ -76,29 +76,3 @@ def _count(texts: Iterable[Sequence[str]], words: Words) -> dict[str, NDArray[An
         model.index((ids, {str(word): i for word, i in numbers.items()}), show_progress=False)
         found = {name: np.asarray(model.scores[name]).astype(found[name].dtype) for name in found}
     return {**found, "words": np.array(list(numbers), np.int64)}
-
-
-# Reciprocal rank fusion (Cormack et al. 2009): one ranking from several that score in different units.
-
-CONSTANT = 60
-"""k of the paper: how little the very first ranks count above those that follow."""
-
-
-def fuse(rankings: Sequence[Rows], top: int, constant: int = CONSTANT) -> Ranking:
-    """Return the best rows over several rankings and their scores, best first, `(K,)` each.
-
-    A row has the score Σ 1 / (k + rank) over the rankings that have it, ranks counted from 1. Of equal scores the lower
-    row comes first. A ranking has each row at most once, best first, `(n,)`; K is at most `top`.
-
-    Example:
-        >>> rows, scores = fuse([np.array([7, 3]), np.array([3])], top=2)
-        >>> rows, scores == np.float32([1 / 62 + 1 / 61, 1 / 61])
-        (array([3, 7]), array([ True,  True]))
-    """
-    if not rankings:
-        return np.zeros(0, np.int64), np.zeros(0, np.float32)
-    shares = np.concatenate([1 / (constant + np.arange(1, len(ranking) + 1)) for ranking in rankings])
-    rows, which = np.unique(np.concatenate(rankings), return_inverse=True)
-    scores = np.bincount(which, shares, minlength=len(rows)).astype(np.float32)
-    order = np.lexsort((rows, -scores))[:top]
-    return rows[order].astype(np.int64), scores[order]

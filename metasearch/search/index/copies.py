@@ -18,7 +18,6 @@ from metasearch.search.index.base import (
     PageScores,
     Ranking,
     Rows,
-    SearchError,
     Store,
     Words,
     keys_by_language,
@@ -54,16 +53,6 @@ class CopyStore(Store, Protocol):
         """The address of the root of the documents; empty without one."""
         return str(self.state.get(SITE, ""))
 
-    def expand(self) -> None:
-        """Raise `SearchError` if the copy was made without expanded vectors."""
-        if not self.state["expanded"]:
-            message = f"{self.name} has no expanded vectors; call metasearch index --expand --to {self.name}"
-            raise SearchError("expand", "cannot_expand", message)
-
-    def written(self, languages: Sequence[str]) -> list[str]:
-        """Return the tags of some languages as an earlier version may have written them."""
-        ...
-
     def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Return language and number of places of the rows that are there."""
         ...
@@ -71,10 +60,9 @@ class CopyStore(Store, Protocol):
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""
         require_languages(languages, self.languages)
-        written = self.written(languages)
-        numbers = first_bits(keys_by_language(passages, written))
+        numbers = first_bits(keys_by_language(passages, languages))
         there = self.known_rows(np.unique(numbers).tolist())
-        rows = numbers.reshape(len(passages), len(written)).tolist()
+        rows = numbers.reshape(len(passages), len(languages)).tolist()
         return [{row: there[row] for row in own if row in there} for own in rows]
 
     def rows_of(self, keys: Keys) -> Rows:
@@ -110,12 +98,10 @@ def digest(values: Iterable[object], mark: int) -> int:
     return zlib.crc32("\x00".join(map(str, values)).encode(), mark)
 
 
-def vectors_mark(store: LocalStore, expanded: bool) -> int:
+def vectors_mark(store: LocalStore) -> int:
     """Return a number that differs where the vectors of equal texts do; queries can change without it."""
     known = store.plan.projection
-    projection = b"" if known is None else known.centre.tobytes() + known.directions.tobytes()
-    # A second vector depends on all texts.
-    return zlib.crc32(projection + (store.contents if expanded else "").encode())
+    return zlib.crc32(b"" if known is None else known.centre.tobytes() + known.directions.tobytes())
 
 
 def page_table(found: Sequence[tuple[int, float, str, str, str]]) -> PageScores:

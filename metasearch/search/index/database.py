@@ -27,9 +27,8 @@ FILE = "index.sqlite"
 FORMAT = "metasearch index"
 INNER = "index"
 """Folder of an index in that of a tuning."""
-SCHEMA, PROJECTED = 5, 4
-"""Of new indexes; changes whenever the release before cannot read one. 4 has vectors that went through the projection
-before they were stored, and no pages, and is read, too."""
+SCHEMA = 5
+"""Changes whenever the release before cannot read a new index."""
 ROW = np.dtype([("id", "<i8"), ("key", "u1", (KEY_BYTES,)), ("language", "<i4"), ("step", "<f4")])
 """A passage in a block: its number in the table of passages, -1 of a deleted one; key; language; step of its codes."""
 REMEDY = "Restore the file, or delete it and run metasearch index with its documents again"
@@ -54,14 +53,6 @@ STATE, ARRAYS = 0, 1
 
 Block = NDArray[Any]
 """Rows of a block, of type `ROW`."""
-
-
-def new_state(kind: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state of a new index: without documents, and without arrays."""
-    # `files` is their number, None before they are finished; `contents` the hash of all places.
-    empty: dict[str, Any] = {"files": None, "contents": "", "languages": [], "arrays": False}
-    state: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, "schema": SCHEMA, "kind": kind, **empty}))
-    return state
 
 
 class Database:
@@ -168,12 +159,20 @@ class Database:
                 raise self.damaged("the index")
             return {}
         found = dict(json.loads(self.row("state", STATE, "the index")[0]))
-        if found.get("format") != FORMAT or found.get("schema") not in (SCHEMA, PROJECTED):
+        if found.get("format") != FORMAT or found.get("schema") != SCHEMA:
             raise RunFolderError(
                 f"{self.path}: it has schema {found.get('schema')}, and this release of metasearch reads schema "
                 f"{SCHEMA}; use the release that made it, or make the index again in another folder"
             )
         return found
+
+    @staticmethod
+    def new_state(kind: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the state of a new index: without documents, and without arrays."""
+        # `files` is their number, None before they are finished; `contents` the hash of all places.
+        empty: dict[str, Any] = {"files": None, "contents": "", "languages": [], "arrays": False}
+        state: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, "schema": SCHEMA, "kind": kind, **empty}))
+        return state
 
     def write_state(self, state: Mapping[str, Any]) -> None:
         """Write the index's facts."""

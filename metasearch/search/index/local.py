@@ -3,8 +3,8 @@
 import hashlib
 import json
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load
 
-from metasearch.config.languages import normalise_tag
 from metasearch.errors import RunFolderError
 from metasearch.runs.versions import cores
 from metasearch.search.documents.languages import path_without_language
@@ -41,14 +40,13 @@ from metasearch.search.index.base import (
     require_queries,
 )
 from metasearch.search.index.bm25 import Bm25
-from metasearch.search.index.database import ARRAYS, PROJECTED, ROW, Block, Database, read_state
+from metasearch.search.index.database import ARRAYS, ROW, Block, Database, read_state
 from metasearch.search.index.exact_search import Quantised, score_int8, search_int8
-from metasearch.search.index.expansion import expand_vectors
 from metasearch.search.index.fields import Column
+from metasearch.search.index.mapped_vectors import expand_vectors, projected
 from metasearch.search.index.page_book import PageBook, PagePlaces
 from metasearch.search.index.places import SITE, find_encoder, find_root
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.index.projected import projected
 from metasearch.search.settings import Condition
 
 _REMEMBERED = 64
@@ -112,19 +110,12 @@ class LocalStore(Store):
         self._database = database
         self.state = state
         self.kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder))
-        # An index may have tags of an earlier version, such as `iw`.
-        self._tags = list(map(normalise_tag, state["languages"]))
-        self.unprojected = self.has_pages = state["schema"] != PROJECTED
-        """Whether stored vectors are those of the encoder, and go through the projection when they are read; whether
-        documents have headings and blocks."""
         record = load(database.row("state", ARRAYS, "the index")[0]) if state["arrays"] else {}
         self.ranking_facts = {"balance": bool(state.get("translated")), **state.get("ranking", {})}
         """How the index is to be searched, as keys of `RankingSettings`."""
         self.plan = SearchPlan.read(record, self.ranking_facts)
         self.plan = replace(self.plan, adapter=read_adapter(self))
         self._last: tuple[tuple[frozenset[str], ...], NDArray[np.int16]] | None = None
-        self.expanded: Quantised | None = None
-        """Second vectors of all rows, after `expand`."""
         self._bm25: Bm25 | None = None
         self._columns: dict[str, Column | None] = {}
         """The fields of all passages by name, once one was read; None of a field that was not read yet."""
@@ -170,10 +161,8 @@ class LocalStore(Store):
     @cached_property
     def languages(self) -> dict[str, int]:
         """How many rows each language has, most first."""
-        counts = Counter[str]()
-        for tag, count in zip(self._tags, np.bincount(self._row_languages).tolist(), strict=False):
-            counts[tag] += count
-        return dict(sorted((+counts).items(), key=lambda item: (-item[1], item[0])))
+        counts = zip(self.state["languages"], np.bincount(self._row_languages).tolist(), strict=False)
+        return dict(sorted((each for each in counts if each[1]), key=lambda item: (-item[1], item[0])))
 
     def state_row(self, number: int, what: str) -> bytes:
         """Return a row of the table of state; `RunFolderError` says that `what` is damaged."""
@@ -227,7 +216,6 @@ class LocalStore(Store):
         vectors: NDArray[np.float32],
         top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
-        expanded: bool = False,
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`.
@@ -252,9 +240,7 @@ class LocalStore(Store):
         wanted = [min(top_k, size) for size in sizes]
         if not any(wanted) or not len(vectors):
             return [(np.zeros((len(vectors), w), np.int64), np.zeros((len(vectors), w), np.float32)) for w in wanted]
-        searched = self.expanded if expanded else self.quantised
-        assert searched is not None
-        found = search_int8(searched, chosen, vectors, wanted, self.threads)
+        found = search_int8(self.quantised, chosen, vectors, wanted, self.threads)
         return [(np.stack(best.rows), np.stack(best.scores)) for best in found]
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
@@ -265,16 +251,20 @@ class LocalStore(Store):
             self._bm25 = Bm25(self.folder, [self.contents, self.kind.fingerprint], texts, words)
         return self._bm25.search(queries, top_k, self.rows_in(scope.languages, scope.where))
 
-    def expand(self) -> None:
-        """Compute the second vectors of all rows, from their cache if possible.
+    def expand(self) -> "LocalStore":
+        """Return the index with expanded vectors, from their cache if possible.
 
-        Raises:
-            SearchError: the index has too many passages, or passages of one language alone.
+        `SearchError` if it has too many passages, or passages of one language alone.
         """
-        if self.expanded is None:
-            numbers = {tag: self.rows_in([tag]) for tag in self.languages}
-            vectors = f"{self.contents} {hashlib.sha256(self.plan.space).hexdigest()}"
-            self.expanded = expand_vectors(self.folder, vectors, self.quantised, numbers)
+        return self._expanded
+
+    @cached_property
+    def _expanded(self) -> "LocalStore":
+        numbers = {tag: self.rows_in([tag]) for tag in self.languages}
+        vectors = f"{self.contents} {hashlib.sha256(self.plan.space).hexdigest()}"
+        found = copy(self)
+        found.quantised = expand_vectors(self.folder, vectors, self.quantised, numbers)
+        return found
 
     def groups(self, groups: Sequence[Collection[str]]) -> NDArray[np.int16]:
         """Return the group number of each row's language, or -1, `(R,)`."""
@@ -286,7 +276,7 @@ class LocalStore(Store):
         named = [tag for tags in groups for tag in set(tags or self.languages)]
         if len(set(named)) < len(named):
             raise ValueError(f"a language is in two groups {list(map(list, groups))}")
-        inside = [[i for i, tags in enumerate(groups) if tag in tags or not tags] for tag in self._tags]
+        inside = [[i for i, tags in enumerate(groups) if tag in tags or not tags] for tag in self.state["languages"]]
         of_tag = np.array([own[0] if own else -1 for own in inside], np.int16)
         found = of_tag[self._row_languages]
         self._last = key, found
@@ -355,7 +345,7 @@ class LocalStore(Store):
             file, headings = own.files[at], self._headings(at)
             before = bisect_right(headings, place - (int(own.ends[at - 1]) if at else 0), key=lambda each: int(each[0]))
             _, heading, anchor = headings[before - 1] if before else (0, "", "")
-            line, language = int(own.lines[place]), normalise_tag(tag.decode())
+            line, language = int(own.lines[place]), tag.decode()
             further = json.loads(fields or "{}")
             passage = Passage(text.decode(), file.path, line, language, further, heading, anchor)
             found.append((passage, int(own.counts[row])))
@@ -381,8 +371,6 @@ class LocalStore(Store):
 
         @lru_cache(_REMEMBERED)
         def read(number: int) -> list[tuple[int, str, str]]:
-            if not self.has_pages:
-                return []
             *_, headings = self._database.row("page", number, "the list of documents")
             return [(first, heading, anchor) for first, heading, anchor in json.loads(headings)]
 
@@ -390,10 +378,8 @@ class LocalStore(Store):
 
     def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`."""
-        searched = self.expanded if scope.expanded else self.quantised
-        assert searched is not None
         inside = self.rows_in(scope.languages, scope.where) if scope.languages or scope.where else None
-        return self._pages.scores(ranking[0], inside, lambda rows: score_int8(searched, rows, vector))
+        return self._pages.scores(ranking[0], inside, lambda rows: score_int8(self.quantised, rows, vector))
 
     def page_places(self) -> PagePlaces:
         """Return where each row is among the pages, for a copy of the index."""
@@ -404,7 +390,7 @@ class LocalStore(Store):
     def _pages(self) -> PageBook:
         """The pages of the documents, and which are translations of each other."""
         rows = self.place_rows
-        tags = np.array(self._tags)[self._row_languages[rows]] if len(rows) else np.zeros(0, str)
+        tags = np.array(self.state["languages"])[self._row_languages[rows]] if len(rows) else np.zeros(0, str)
         starts, _, names = self._named_pages
         return PageBook.of(rows, starts, tags, names)
 
@@ -432,16 +418,11 @@ class LocalStore(Store):
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""
-        words, numbers = self._sorted_keys
-        # A key has the tag as an earlier version wrote it.
-        written = [
-            (self.state["languages"][i], tag) for tag in languages for i, own in enumerate(self._tags) if own == tag
-        ]
-        found = find_sorted(words, numbers, key_words(keys_by_language(passages, [own for own, _ in written])))
+        found = find_sorted(*self._sorted_keys, key_words(keys_by_language(passages, languages)))
         counts = self._contents.counts
         return [
-            {row: (tag, int(counts[row])) for row, (_, tag) in zip(rows, written, strict=True) if row >= 0}
-            for rows in found.reshape(len(passages), len(written)).tolist()
+            {row: (tag, int(counts[row])) for row, tag in zip(rows, languages, strict=True) if row >= 0}
+            for rows in found.reshape(len(passages), len(languages)).tolist()
         ]
 
     def rows_of(self, keys: Keys) -> Rows:
@@ -495,8 +476,8 @@ class LocalStore(Store):
 
     @cached_property
     def quantised(self) -> Quantised:
-        """All rows' vectors, through the projection of a neutral index; `RunFolderError` if damaged."""
-        if self.plan.projection and self.unprojected:
+        """All rows' vectors, through the projection of the plan; `RunFolderError` if damaged."""
+        if self.plan.projection:
             return projected(self.folder, f"{len(self)} {self.contents}", self.plan, lambda: self.stored)
         return self.stored
 

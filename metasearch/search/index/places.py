@@ -1,8 +1,8 @@
 """Where the documents and the encoder of an index are, so that folders can move, and the addresses of documents.
 
 An index names documents relative to a root. It keeps the root as an absolute path and as seen from the folder of the
-index: the second one counts where it exists, so that index and documents can move together. An index of an earlier
-release has no root, and names documents as they were given. The site of an index is the address of its root.
+index: the second one counts where it exists, so that index and documents can move together. The site
+of an index is the address of its root.
 """
 
 import os
@@ -43,8 +43,7 @@ def passage_url(passage: Passage, site: str, canonical: str = "") -> str:
         site: address of the root of the documents, or empty.
         canonical: address that the page names as its own, or empty.
     """
-    outside = passage.file.startswith("/") or ".." in passage.file.split("/")  # names as they were given
-    page = canonical or (f"{site}{quote(passage.file)}" if site and not outside else "")
+    page = canonical or (f"{site}{quote(passage.file)}" if site else "")
     return f"{page}#{quote(passage.anchor, safe=_IN_FRAGMENT)}" if page and passage.anchor else page
 
 

@@ -23,9 +23,9 @@ from metasearch.search.settings import RANKED_BY_DEFAULT, RankingSettings
 
 Arrays = Mapping[str, NDArray[Any]]
 
-PROJECTION = ("centre", "directions", "languages", "texts")
+_PROJECTION = ("centre", "directions", "languages", "texts")
 """Keys of the projection in a record."""
-_SPACE = (*PROJECTION, "translations", "translated")
+_SPACE = (*_PROJECTION, "translations", "translated")
 """Keys of what an adapter is learned after."""
 
 
@@ -153,6 +153,12 @@ class SearchPlan:
         found = {name: value for name, value in self.record.items() if name in _SPACE}
         return save(found) if found else b""
 
+    @property
+    def packed_projection(self) -> bytes:
+        """The projection as bytes, which name the vectors through it."""
+        found: bytes = save({name: value for name, value in self.record.items() if name in _PROJECTION})
+        return found
+
     # Vectors.
 
     @property
@@ -199,14 +205,6 @@ class SearchPlan:
     def query_centre(self) -> Exact | None:
         """The centre that is subtracted from queries, `(D,)`; None without a projection."""
         return self._centre if self._centre is not None or self.projection is None else self.projection.centre
-
-    def without_queries(self) -> Self:
-        """Return the plan with the centre without real queries."""
-        return replace(self, learned=None)
-
-    def plus_queries(self, more: Learned) -> Self:
-        """Return the plan with more real queries that its centre is learned from."""
-        return replace(self, learned=self.learned.plus(more) if self.learned else more)
 
 
 def mean_of(vectors: NDArray[np.float32], date: str = "") -> Learned:

@@ -9,7 +9,7 @@ each word.
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load
 
-from metasearch.config.languages import normalise_tag
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
     ALL,
     CopyResult,
     Kind,
+    OnCount,
     PageScores,
     Ranking,
     Rows,
@@ -84,7 +84,7 @@ class PostgresStore(CopyStore):
         self._visible = f"since <= {number} AND (until IS NULL OR until > {number})"
 
     @classmethod
-    def check(cls, address: str, expanded: bool) -> None:
+    def check(cls, address: str) -> None:
         """Raise an error if an index cannot be copied to an address; nothing is changed there."""
         server = Server(Address.parse(address))
         with server.connection() as connection, connection.transaction(force_rollback=True):
@@ -98,11 +98,9 @@ class PostgresStore(CopyStore):
         return cls(Server(Address.parse(address)))
 
     @classmethod
-    def copy(
-        cls, index: LocalStore, address: str, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
-    ) -> CopyResult:
+    def copy(cls, index: LocalStore, address: str, words: Words, on_sent: OnCount) -> CopyResult:
         """Make new or existing tables a copy of a local index, in one transaction."""
-        return copy_to_postgresql(Server(Address.parse(address)), index, words, expanded, on_sent)
+        return copy_to_postgresql(Server(Address.parse(address)), index, words, on_sent)
 
     @property
     def languages(self) -> dict[str, int]:
@@ -123,14 +121,11 @@ class PostgresStore(CopyStore):
         vectors: NDArray[np.float32],
         top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
-        expanded: bool = False,
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         require_queries(vectors, top_k)
-        if expanded:
-            self.expand()
-        column, queries = "expanded" if expanded else "dense", [str(vector.tolist()) for vector in vectors]
+        queries = [str(vector.tolist()) for vector in vectors]
         asked = [self._inside(languages, where) for languages in groups]
         found = []
         with self._reading() as connection:
@@ -138,17 +133,17 @@ class PostgresStore(CopyStore):
             explored = str(min(max(_EXPLORED, 2 * top_k), _EXPLORED_MOST))
             connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", (explored,))
             for inside in asked:
-                found.append(stacked(self._nearest(connection, column, queries, top_k, *inside)))
+                found.append(stacked(self._nearest(connection, queries, top_k, *inside)))
         return found
 
     def _nearest(
-        self, connection: Any, column: str, queries: Sequence[str], top_k: int, inside: str,
+        self, connection: Any, queries: Sequence[str], top_k: int, inside: str,
         values: Mapping[str, Any], count: int,
     ) -> list[Ranking]:  # fmt: skip
         """Return for each query the best of the rows inside: found by rounded vectors, ranked by the query's own."""
         sql = (
-            f"SELECT id, -({column}::vector <#> %(query)s::vector) AS score FROM (SELECT id, {column} FROM "
-            f'"{self._table}" WHERE {inside} ORDER BY {column} <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near '
+            "SELECT id, -(dense::vector <#> %(query)s::vector) AS score FROM (SELECT id, dense FROM "
+            f'"{self._table}" WHERE {inside} ORDER BY dense <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near '
             "ORDER BY score DESC, id LIMIT %(most)s"
         )
         most = min(top_k, count)
@@ -204,12 +199,9 @@ class PostgresStore(CopyStore):
         """
         if not self.state.get("pages"):
             return super().score_pages(vector, ranking, scope)
-        if scope.expanded:
-            self.expand()
         inside, values, _ = self._inside(scope.languages, scope.where)
-        column = "expanded" if scope.expanded else "dense"
         sql = (
-            f"SELECT id, -({column}::vector <#> %(query)s::vector), page, page_group, page_language "
+            "SELECT id, -(dense::vector <#> %(query)s::vector), page, page_group, page_language "
             f'FROM "{self._table}" WHERE {inside} AND page_group IN '
             f'(SELECT page_group FROM "{self._table}" WHERE id = ANY(%(rows)s) AND {self._visible}) '
             "ORDER BY page, page_position"
@@ -217,10 +209,6 @@ class PostgresStore(CopyStore):
         asked = {**values, "query": str(vector.tolist()), "rows": ranking[0].tolist()}
         with self._reading() as connection:
             return page_table(connection.execute(sql, asked).fetchall())
-
-    def written(self, languages: Sequence[str]) -> list[str]:
-        """Return the tags of some languages as the rows have them."""
-        return [tag for tag in self.state["written"] if normalise_tag(tag) in languages]
 
     def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Return language and number of places of the rows that are there."""

@@ -15,7 +15,7 @@ from safetensors.numpy import save
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.io import sha256_of_bytes
 from metasearch.search.documents.passage import Passage
-from metasearch.search.index.base import FREE, CopyResult, Kind, Rows, Words, fields_to_json
+from metasearch.search.index.base import CopyResult, Kind, OnCount, Rows, Words, fields_to_json
 from metasearch.search.index.copies import (
     digest,
     mean_length,
@@ -38,7 +38,7 @@ _WORDS = 10**9
 _COLUMNS = (
     "id bigint", "since int", "until int", "digest bigint", "language text", "file text", "line int", "heading text",
     "anchor text", "places int", "text text", "fields json", "filters jsonb", "numbers jsonb",
-    "dense halfvec({dimension})", "expanded halfvec({dimension})", "words sparsevec({words})",
+    "dense halfvec({dimension})", "words sparsevec({words})",
 )  # fmt: skip
 _PAGES = "page text", "page_group text", "page_language text", "page_position int"
 """Columns that copies of earlier releases lack."""
@@ -46,14 +46,11 @@ _INDEXES = (
     "(language)",
     "USING gin (filters jsonb_path_ops)",
     "USING hnsw (dense halfvec_ip_ops)",
-    "USING hnsw (expanded halfvec_ip_ops)",
     "(page_group)",
 )
 
 
-def copy_to_postgresql(
-    server: Server, store: LocalStore, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
-) -> CopyResult:
+def copy_to_postgresql(server: Server, store: LocalStore, words: Words, on_sent: OnCount) -> CopyResult:
     """Make new or existing tables a copy of a local index; readers see it whole or not at all."""
     with server.connection() as connection:  # readers wait for a new column until the transaction ends
         _lock(connection, server)
@@ -62,7 +59,7 @@ def copy_to_postgresql(
     with server.connection() as connection:
         _lock(connection, server)
         server.prepare(connection)
-        return _Copying(connection, server, store, words, expanded).copy(on_sent)
+        return _Copying(connection, server, store, words).copy(on_sent)
 
 
 def _lock(connection: Any, server: Server) -> None:
@@ -92,9 +89,8 @@ def _add_pages(connection: Any, table: str) -> None:
 class _Copying:
     """An update of the tables within a transaction."""
 
-    def __init__(self, connection: Any, server: Server, store: LocalStore, words: Words, expanded: bool) -> None:
+    def __init__(self, connection: Any, server: Server, store: LocalStore, words: Words) -> None:
         self.connection, self.store, self.words = connection, store, words
-        self.expanded = store.expanded if expanded else None
         self.table, version = server.address.table, server.version(connection)
         self.before = version[0] if version else None
         self.counts = Counter[int]()
@@ -109,12 +105,10 @@ class _Copying:
             sql = f"SELECT state, arrays, words FROM {self.table}_state WHERE number = %s"
             self.state, self.known, counted = connection.execute(sql, (self.before,)).fetchone()
             self.counts = unpack_counts(counted)
-        kind = Kind(**self.state["kind"])
-        kind.require_encoder(server.address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
-        kind.require_settings(server.address.shown, store.kind, FREE)  # on which `arrays` depend
+        Kind(**self.state["kind"]).require_same(server.address.shown, store.kind)
         record = store.plan.record_of_copy
         self.arrays = save(record) if record else b""
-        self.mark = vectors_mark(store, expanded)
+        self.mark = vectors_mark(store)
         self.of_files, self.pages = _by_row(store), store.page_places()
         self.cleaned: list[int] = []
 
@@ -128,7 +122,7 @@ class _Copying:
     def _first_state(self) -> dict[str, Any]:
         return {"kind": asdict(self.store.kind), "length": mean_length(self.store, self.words)}
 
-    def copy(self, on_sent: Callable[[int, int], None]) -> CopyResult:
+    def copy(self, on_sent: OnCount) -> CopyResult:
         """Write what differs, and the state if anything does."""
         store, now = self.store, (self.before or 0) + 1
         numbers = numbers_of_keys(store.row_keys())
@@ -143,8 +137,8 @@ class _Copying:
             log.warning("%s: PostgreSQL stores no NUL characters, U+FFFD stands for them: %s", self.table, where)
         gone = there.keys() - set(numbers.tolist())
         state = {
-            **self.state, "contents": store.contents, "expanded": self.expanded is not None, "fields": sorted(fields),
-            "languages": store.languages, "written": list(store.state["languages"]), "unknown": store.unknown,
+            **self.state, "contents": store.contents, "fields": sorted(fields),
+            "languages": store.languages, "unknown": store.unknown,
             "ranking": store.ranking_facts, SITE: store.site, "pages": True, "arrays": sha256_of_bytes(self.arrays),
         }  # fmt: skip
         if changed or gone or (state, self.arrays) != (self.state, self.known):
@@ -197,19 +191,18 @@ class _Copying:
         for (text,) in self.connection.execute(f'SELECT words::text FROM "{self.table}" WHERE until IS NULL'):
             self.counts.update(_words(text))
 
-    def _send(self, changed: Sequence[int], numbers: Rows, now: int, on_sent: Callable[[int, int], None]) -> None:
+    def _send(self, changed: Sequence[int], numbers: Rows, now: int, on_sent: OnCount) -> None:
         sent, names = 0, ", ".join(column.split()[0] for column in (*_COLUMNS, *_PAGES))
         with self.connection.cursor() as cursor, cursor.copy(f'COPY "{self.table}" ({names}) FROM STDIN') as copy:
             for rows in parts(changed):
                 passages = self.store.passages(rows)
                 dense = self.store.quantised.take(rows)
-                second = self.expanded.take(rows) if self.expanded else None
                 for i, cut in enumerate(self.words([passage.text for passage, _ in passages])):
                     distinct, weights = word_weights(cut, self.state["length"])
                     self.counts.update(distinct.tolist())
                     copy.write_row((
                         int(numbers[rows[i]]), now, None, *self._described(rows[i], *passages[i]),
-                        dense_text(dense[i]), None if second is None else dense_text(second[i]),
+                        dense_text(dense[i]),
                         sparse_text(dict(zip(distinct.tolist(), weights.tolist(), strict=True))),
                         *self.pages[rows[i]],
                     ))  # fmt: skip

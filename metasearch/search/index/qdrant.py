@@ -1,7 +1,7 @@
 """An index in a Qdrant collection: a copy of a local index on your own server, made by `metasearch index --to`.
 
-Each point is a text in a language, numbered by the first 63 bits of its key. It has the named vectors `dense`,
-`expanded` (for `--expand`) and the sparse `words` (for `--hybrid`). The metadata of the collection has the encoder, the
+Each point is a text in a language, numbered by the first 63 bits of its key. It has the named vectors `dense`
+and the sparse `words` (for `--hybrid`). The metadata of the collection has the encoder, the
 settings and the projection.
 """
 
@@ -9,9 +9,8 @@ import base64
 import logging
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -20,14 +19,13 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from metasearch.config.extras import import_extra
-from metasearch.config.languages import normalise_tag
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
     ALL,
-    FREE,
     CopyResult,
     Kind,
+    OnCount,
     PageScores,
     Ranking,
     Rows,
@@ -50,15 +48,15 @@ from metasearch.search.index.copies import (
 )
 from metasearch.search.index.fields import numbers_in, scalars
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.page_book import PagePlaces
+from metasearch.search.index.page_book import PagePlace, PagePlaces
 from metasearch.search.index.places import SITE
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition
 
 log = logging.getLogger(__name__)
 
-DENSE, EXPANDED, WORDS = "dense", "expanded", "words"
-FORMAT, SCHEMA, WITHOUT_HEADINGS = "metasearch collection", 3, 2
+DENSE, WORDS = "dense", "words"
+FORMAT, SCHEMA = "metasearch collection", 3
 KEY_VARIABLE = "QDRANT_API_KEY"
 _ADDRESS = re.compile(r"(qdrants?)://([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?/([^/?#]+)")
 _LANGUAGES = 10_000
@@ -118,7 +116,7 @@ class QdrantCollection:
         if not self.call("collection_exists"):
             return None
         found = dict(self.call("get_collection").config.metadata or {})
-        if found.get("format") != FORMAT or found.get("schema") not in (SCHEMA, WITHOUT_HEADINGS):
+        if found.get("format") != FORMAT or found.get("schema") != SCHEMA:
             raise RunFolderError(
                 f"{self.address.shown}: this release of metasearch did not make the collection; choose another"
             )
@@ -166,13 +164,11 @@ class QdrantStore(CopyStore):
             )
         self.state = state
         self.kind = Kind(**state["kind"])
-        self._spellings: dict[str, list[str]] = {}
-        """Canonical tag → tags of points: a collection may have those of an earlier version, such as `iw`."""
         packed = base64.b64decode(state["arrays"])
         self.plan = SearchPlan.read(load(packed) if packed else {}, state.get("ranking", {}))
 
     @classmethod
-    def check(cls, address: str, expanded: bool) -> None:
+    def check(cls, address: str) -> None:
         """Raise an error if an index cannot be copied to an address: it is wrong, or the collection is another's."""
         QdrantCollection(Address.parse(address)).state()
 
@@ -182,22 +178,16 @@ class QdrantStore(CopyStore):
         return cls(Address.parse(address))
 
     @classmethod
-    def copy(
-        cls, index: LocalStore, address: str, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
-    ) -> CopyResult:
+    def copy(cls, index: LocalStore, address: str, words: Words, on_sent: OnCount) -> CopyResult:
         """Make a new or existing collection a copy of a local index (`copy_to_qdrant`)."""
-        return copy_to_qdrant(index, Address.parse(address), words, expanded, on_sent)
+        return copy_to_qdrant(index, Address.parse(address), words, on_sent)
 
     @cached_property
     def languages(self) -> dict[str, int]:
         """How many passages each language has, most first."""
         found = self._collection.call("facet", key="language", limit=_LANGUAGES, exact=True)
-        counts = Counter[str]()
-        for hit in found.hits:
-            tag = normalise_tag(str(hit.value))
-            counts[tag] += int(hit.count)
-            self._spellings.setdefault(tag, []).append(str(hit.value))
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        counts = ((str(hit.value), int(hit.count)) for hit in found.hits)
+        return dict(sorted(counts, key=lambda item: (-item[1], item[0])))
 
     def changed(self) -> bool:
         """Return whether the collection was updated since it was opened."""
@@ -212,18 +202,11 @@ class QdrantStore(CopyStore):
         vectors: NDArray[np.float32],
         top_k: int = 10,
         groups: Sequence[Collection[str]] = ((),),
-        expanded: bool = False,
         where: Sequence[Condition] = (),
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         require_queries(vectors, top_k)
-        if expanded:
-            self.expand()
-        using = EXPANDED if expanded else DENSE
-        found = []
-        for languages in groups:
-            found.append(stacked(self._ranked(vectors.tolist(), using, top_k, languages, where)))
-        return found
+        return [stacked(self._ranked(vectors.tolist(), DENSE, top_k, languages, where)) for languages in groups]
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
@@ -239,11 +222,9 @@ class QdrantStore(CopyStore):
         payloads = {int(record.id): record.payload for record in found}
         if missing := [row for row in wanted if row not in payloads]:
             raise RunFolderError(f"{self.name}: {len(missing)} passages left the collection; search again")
-        names = ("text", "file", "line", "language", "fields", "heading", "anchor")
-        passages = [Passage(*(payloads[row].get(name, "") for name in names)) for row in wanted]
+        names = [each.name for each in fields(Passage)]
         return [
-            (replace(passage, language=normalise_tag(passage.language)), int(payloads[row]["places"]))
-            for row, passage in zip(wanted, passages, strict=True)
+            (Passage(**{name: payloads[row][name] for name in names}), int(payloads[row]["places"])) for row in wanted
         ]
 
     def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
@@ -252,11 +233,10 @@ class QdrantStore(CopyStore):
         Scores are exact, from float32 vectors. A passage at several places is in the page of its first one alone. In a
         collection of an earlier release each page is its best passage.
         """
-        groups = self._groups(ranking[0].tolist()) if self.state.get("pages") else None
-        if groups is None:
+        if not self.state.get("pages"):
             return super().score_pages(vector, ranking, scope)
-        if scope.expanded:
-            self.expand()
+        found = (self._collection.call("retrieve", ids=ids, with_payload=[GROUP]) for ids in parts(ranking[0].tolist()))
+        groups = sorted({record.payload[GROUP] for records in found for record in records})
         models = self._collection.models
         own = models.FieldCondition(key=GROUP, match=models.MatchAny(any=groups))
         inside = models.Filter(must=[own, *self._inside(scope.languages, scope.where)])
@@ -265,29 +245,13 @@ class QdrantStore(CopyStore):
             return page_table([])
         params = models.SearchParams(exact=True, quantization=models.QuantizationSearchParams(ignore=True))
         request = models.QueryRequest(
-            query=vector.tolist(), using=EXPANDED if scope.expanded else DENSE, params=params, filter=inside,
+            query=vector.tolist(), using=DENSE, params=params, filter=inside,
             limit=count, with_payload=[*_PAGE],
         )  # fmt: skip
         (answer,) = self._collection.call("query_batch_points", requests=[request])
-        found = []
-        for point in answer.points:
-            payload = point.payload
-            page, group, tag, position = (payload[key] for key in _PAGE)
-            found.append((page, position, point.id, point.score, group, normalise_tag(tag)))
-        return page_table([(row, score, page, group, tag) for page, _, row, score, group, tag in sorted(found)])
-
-    def _groups(self, rows: Sequence[int]) -> list[str] | None:
-        """Return the groups of the pages of points; None where an earlier release sent one of them."""
-        found = [
-            record.payload.get(GROUP)
-            for ids in parts(rows)
-            for record in self._collection.call("retrieve", ids=ids, with_payload=[GROUP])
-        ]
-        return None if None in found else sorted(set(found))
-
-    def written(self, languages: Sequence[str]) -> list[str]:
-        """Return the tags of some languages as the points have them."""
-        return [each for tag in languages for each in self._spellings[tag]]
+        pages = [PagePlace(*(point.payload[key] for key in _PAGE)) for point in answer.points]
+        placed = sorted(zip(pages, answer.points, strict=True), key=lambda each: (each[0].page, each[0].position))
+        return page_table([(point.id, point.score, *own[:3]) for own, point in placed])
 
     def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
         """Return language and number of places of the points that are there."""
@@ -295,7 +259,7 @@ class QdrantStore(CopyStore):
             self._collection.call("retrieve", ids=ids, with_payload=["language", "places"]) for ids in parts(numbers)
         ]
         records = [(int(each.id), each.payload) for part in asked for each in part]
-        return {row: (normalise_tag(known["language"]), int(known["places"])) for row, known in records}
+        return {row: (known["language"], int(known["places"])) for row, known in records}
 
     def _ranked(
         self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[Condition]
@@ -322,7 +286,7 @@ class QdrantStore(CopyStore):
         require_languages(languages, self.languages)
         models, conditions = self._collection.models, [self._condition(each) for each in where]
         if languages:
-            tags = models.MatchAny(any=sorted({each for tag in languages for each in self._spellings[tag]}))
+            tags = models.MatchAny(any=sorted(set(languages)))
             conditions.append(models.FieldCondition(key="language", match=tags))
         return conditions
 
@@ -351,8 +315,7 @@ def copy_to_qdrant(
     store: LocalStore,
     address: Address,
     words: Words,
-    expanded: bool = False,
-    on_sent: Callable[[int, int], None] = lambda done, total: None,
+    on_sent: OnCount = lambda done, total: None,
     client: Any = None,
 ) -> CopyResult:
     """Make a new or existing collection a copy of a local index.
@@ -364,32 +327,30 @@ def copy_to_qdrant(
     numbers = numbers_of_keys(store.row_keys())
     if before is None:
         before = _create(collection, store, words)
-    kind = Kind(**before["kind"])
-    kind.require_encoder(address.shown, store.kind.fingerprint, store.kind.dimension, store.kind.encoder)
-    kind.require_settings(address.shown, store.kind, FREE)  # on which `arrays` depend
+    Kind(**before["kind"]).require_same(address.shown, store.kind)
     record = store.plan.record_of_copy
     arrays = base64.b64encode(save(record)).decode() if record else ""
-    mark, pages = vectors_mark(store, expanded), store.page_places()
+    mark, pages = vectors_mark(store), store.page_places()
     there, length = collection.digests(), float(before["length"])
     if not before.get("pages"):
         _index_payload(collection, GROUP)
     changed: list[int] = []
-    fields: dict[str, None] = {}
+    known: dict[str, None] = {}
     for rows in parts(range(len(store))):
         for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
-            fields.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
+            known.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
             if there.get(int(numbers[row])) != _payload(passage, places, pages[row], mark)["digest"]:
                 changed.append(row)
     sent = 0
     for rows in parts(changed):
-        points = _points(store, rows, numbers[rows].tolist(), pages, mark, words, length, expanded, collection.models)
+        points = _points(store, rows, numbers[rows].tolist(), pages, mark, words, length, collection.models)
         collection.call("upsert", points=points, wait=True)
         sent += len(points)
         on_sent(sent, len(changed))
     gone = sorted(there.keys() - set(numbers.tolist()))
     for ids in parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
-    state = {"contents": store.contents, "arrays": arrays, "expanded": expanded, "fields": sorted(fields)}
+    state: dict[str, Any] = {"contents": store.contents, "arrays": arrays, "fields": sorted(known)}
     state |= {"unknown": store.unknown, "ranking": store.ranking_facts, SITE: store.site, "pages": True}
     collection.call("update_collection", metadata=state)
     return CopyResult(len(store), sent, len(gone))
@@ -400,7 +361,7 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
     models = collection.models
     state = {
         "format": FORMAT, "schema": SCHEMA, "kind": asdict(store.kind), "length": mean_length(store, words),
-        "contents": "", "arrays": "", "expanded": False, "fields": [],
+        "contents": "", "arrays": "", "fields": [],
     }  # fmt: skip
     vector = models.VectorParams(size=store.kind.dimension, distance=models.Distance.DOT, on_disk=True)
     sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)
@@ -409,7 +370,7 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
     )
     collection.call(
         "create_collection",
-        vectors_config={DENSE: vector, EXPANDED: vector},
+        vectors_config={DENSE: vector},
         sparse_vectors_config={WORDS: sparse},
         quantization_config=int8,
         metadata=state,
@@ -432,18 +393,15 @@ def _index_payload(collection: QdrantCollection, name: str) -> None:
 
 def _points(
     store: LocalStore, rows: Sequence[int], numbers: Sequence[int], pages: PagePlaces, mark: int, words: Words,
-    length: float, expanded: bool, models: Any,
+    length: float, models: Any,
 ) -> list[Any]:  # fmt: skip
     passages = store.passages(rows)
     dense = store.quantised.take(rows)
-    second = store.expanded.take(rows) if expanded and store.expanded else None
     points = []
     for i, cut in enumerate(words([passage.text for passage, _ in passages])):
         distinct, weights = word_weights(cut, length)  # Qdrant multiplies them with the IDF
         sparse = models.SparseVector(indices=distinct.tolist(), values=weights.tolist())
-        vector: dict[str, Any] = {DENSE: dense[i].tolist(), WORDS: sparse}
-        if second is not None:
-            vector[EXPANDED] = second[i].tolist()
+        vector = {DENSE: dense[i].tolist(), WORDS: sparse}
         payload = _payload(*passages[i], pages[rows[i]], mark)
         points.append(models.PointStruct(id=numbers[i], vector=vector, payload=payload))
     return points

@@ -1,13 +1,12 @@
 """Opens an index by folder or address. A database is a plug-in: `STORE` in this folder, or an entry point."""
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, Self
 
 from metasearch.config import registry
 from metasearch.errors import ConfigError
-from metasearch.search.index.base import CopyResult, Store, Words
+from metasearch.search.index.base import CopyResult, OnCount, Store, Words
 from metasearch.search.index.database import INNER, exists
 from metasearch.search.index.local import LocalStore
 
@@ -18,20 +17,17 @@ class Database(Store, Protocol):
     """A copy of a local index on a server, by its address `NAME://...`; NAME is the plug-in."""
 
     @classmethod
-    def check(cls, address: str, expanded: bool) -> None:
+    def check(cls, address: str) -> None:
         """Raise an error if an index cannot be copied to an address, before anything is encoded."""
 
     @classmethod
-    def copy(
-        cls, index: LocalStore, address: str, words: Words, expanded: bool, on_sent: Callable[[int, int], None]
-    ) -> CopyResult:
+    def copy(cls, index: LocalStore, address: str, words: Words, on_sent: OnCount) -> CopyResult:
         """Make a new or existing copy equal to a local index, for `metasearch index --to`.
 
         Args:
             index: the local index; `row_keys` name its rows, `quantised.take` gives their vectors.
             address: as the user wrote it.
             words: splits texts for `search_words`.
-            expanded: whether to copy the second vectors of rows, too.
             on_sent: is told how many of how many passages are sent.
         """
         ...

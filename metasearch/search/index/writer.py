@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from metasearch.config.languages import normalise_tag
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import held, taken
 from metasearch.search.documents.languages import path_without_language
@@ -26,7 +25,6 @@ from metasearch.search.documents.pages import Blocks
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import is_page
 from metasearch.search.index.base import (
-    FREE,
     KEY_BYTES,
     FilePlaces,
     Keys,
@@ -41,12 +39,10 @@ from metasearch.search.index.database import (
     ARRAYS,
     FILE,
     INNER,
-    PROJECTED,
     ROW,
     Block,
     Database,
     exists,
-    new_state,
 )
 from metasearch.search.index.exact_search import Quantised, to_int8
 from metasearch.search.index.local import LocalStore
@@ -86,13 +82,10 @@ class IndexWriter(LocalStore):
     def __init__(self, folder: Path, database: Database, kind: Kind) -> None:
         state = database.state()
         if not state:
-            state = new_state(asdict(kind))
+            state = database.new_state(asdict(kind))
         before = Kind(**state["kind"])
-        before.require_encoder(folder, kind.fingerprint, kind.dimension, kind.encoder)
-        before.require_settings(folder, kind, FREE if state["schema"] != PROJECTED else ())
-        free = {name: kind.settings[name] for name in FREE if name in kind.settings}
-        state = {**state, "kind": {**state["kind"], "settings": {**before.settings, **free}}}
-        super().__init__(folder, database, state)
+        before.require_same(folder, kind)
+        super().__init__(folder, database, {**state, "kind": asdict(before.with_free(kind))})
 
     def known(self, keys: Keys) -> NDArray[np.bool_]:
         """Return which keys `(n, 16)` have a vector, `(n,)`."""
@@ -128,9 +121,7 @@ class IndexWriter(LocalStore):
         self.plan = plan
 
     def _page(self, number: int) -> tuple[str, Blocks | None]:
-        """Return the headings of a file, and its blocks if it is a page; an index of an earlier version has neither."""
-        if not self.has_pages:
-            return "[]", None
+        """Return the headings of a file, and its blocks if it is a page."""
         language, blocks, headings = self._database.row("page", number, "the list of documents")
         page = Blocks(language.decode(), np.frombuffer(blocks, np.uint64)) if blocks else None
         return headings.decode(), page
@@ -145,7 +136,7 @@ class IndexWriter(LocalStore):
         words = key_words(blocks["key"])
         live = (blocks["id"] >= 0) & np.isin(words, key_words(np.concatenate([each.keys for each in files])))
         order = np.flatnonzero(live)[np.argsort(words[live])]
-        tags = np.array([normalise_tag(tag) for tag in self.state["languages"]])[blocks["language"][order]]
+        tags = np.array(self.state["languages"])[blocks["language"][order]]
         return {str(tag): order[tags == tag][:most] for tag in np.unique(tags)}
 
     def texts_at(self, places: Rows) -> list[str]:
@@ -224,8 +215,7 @@ class IndexWriter(LocalStore):
             for table in ("file", "page"):
                 self._database.delete(table, range(len(files), self.state["files"] or 0))
             self._database.write("file", enumerate(map(_file_row, files, np.split(ids, ends))))
-            if self.has_pages:
-                self._database.write("page", enumerate(map(_page_row, files)))
+            self._database.write("page", enumerate(map(_page_row, files)))
             self._compact(blocks, ids)
             self._database.write_state(state)
             if plan is not None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.languages import UNKNOWN, normalise_tag
+from metasearch.config.languages import UNKNOWN
 from metasearch.config.projection import LEAST
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.records import Candidate, grouped
@@ -250,18 +250,6 @@ def _span(text: str) -> str:
     size = rng.randint(*_WORDS)
     start = rng.randrange(max(1, len(words) - size))
     return " ".join(words[start : start + size]) or text
-
-
-def warn_of_outside(plan: SearchPlan, languages: Mapping[str, int]) -> None:
-    """Warn about new passages in languages without part in the projection of an index of an earlier version."""
-    inside = set(map(normalise_tag, plan.languages))
-    outside = {tag: count for tag, count in sorted(languages.items()) if tag not in inside}
-    if inside and outside:
-        shown = ", ".join(f"{tag} {count:,}" for tag, count in outside.items())
-        log.warning(
-            "new passages in languages outside the estimate of the language bias: %s; make a new index to include them",
-            shown,
-        )
 
 
 def _enough(counts: Mapping[str, int]) -> list[str]:

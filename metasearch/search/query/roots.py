@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,17 +16,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Root:
-    """The folder to which names of documents are relative; None if they are as given, as in earlier releases.
+    """The folder to which names of documents are relative.
 
     `named` are the files and folders as the user named them, and their real paths.
     """
 
-    folder: Path | None
+    folder: Path
     named: Mapping[Path, Path]
 
     def name(self, path: Path) -> str:
         """Return the name of a document or folder that was found, relative to the root."""
-        return path.as_posix() if self.folder is None else self.absolute(path).relative_to(self.folder).as_posix()
+        return self.absolute(path).relative_to(self.folder).as_posix()
 
     def absolute(self, path: Path) -> Path:
         """Return the absolute path of what was found, with no link before the named part."""
@@ -35,7 +35,7 @@ class Root:
 
     def place(self, name: str) -> Path:
         """Return where a document with a name is."""
-        return Path(name) if self.folder is None else self.folder / name
+        return self.folder / name
 
     def rename(self, documents: Iterable[Source]) -> list[Source]:
         """Return documents by their names relative to the root, each of them once."""
@@ -55,18 +55,18 @@ def choose_root(
     name tells where.
 
     Raises:
-        ConfigError: something named is not below the root that was asked for, or the root is gone and no document
-            that is named has a known name.
+        ConfigError: the index has no root, something named is not below the root that was asked for, or the root is
+            gone and no document that is named has a known name.
     """
     resolved = {Path(path): _real(Path(path)) for path in paths}  # as earlier releases did with links
     named = {path: _named(path, resolved) for path in resolved}
     common = Path(os.path.commonpath([real if path.is_dir() else real.parent for path, real in named.items()]))
+    if store.files:
+        _require_root(store)
     if asked is not None:
-        return Root(_asked(store, common, asked), named)
+        return Root(_asked(common, asked), named)
     if not store.files:
         return Root(common, named)
-    if ROOT not in store.state:
-        return Root(None, named)
     for root in roots(store.state, store.folder):
         for places in (named, resolved):
             if all(each.is_relative_to(root) for each in places.values()):
@@ -79,7 +79,7 @@ def choose_root(
         log.info("%s: paths of documents are relative to %s, before to %s", store.folder, wider, before)
         return Root(wider, named)
     return Root(
-        _moved(store, before, common, [Root(None, named).absolute(each.path) for each in documents], drop), named
+        _moved(store, before, common, [Root(common, named).absolute(each.path) for each in documents], drop), named
     )
 
 
@@ -96,21 +96,23 @@ def _named(path: Path, resolved: Mapping[Path, Path]) -> Path:
     return Path(os.path.realpath(path.parent)) / path.name
 
 
-def _asked(store: IndexWriter, common: Path, asked: Path) -> Path:
-    """Return the root that was asked for; documents of an index of an earlier release get names relative to it."""
+def _asked(common: Path, asked: Path) -> Path:
+    """Return the root that was asked for."""
     root = _require_folder(asked)
     if not common.is_relative_to(root):
         raise ConfigError(f"--root {asked}: {shown(common)} is not below it; choose a folder that holds all documents")
-    if ROOT not in store.state:
-        store.rename(_below(root))
     return root
+
+
+def _require_root(store: IndexWriter) -> None:
+    if ROOT not in store.state:
+        raise ConfigError(f"{store.folder}: an earlier release made it, without a root; make a new index")
 
 
 def known_root(store: IndexWriter, asked: Path) -> Path:
     """Return the folder to which the documents of an index have moved; `ConfigError` if none of them is there."""
     root = _require_folder(asked)
-    if ROOT not in store.state:
-        raise ConfigError(f"{store.folder}: an earlier release made it, without a root; name its documents, too")
+    _require_root(store)
     if not any((root / name).is_file() for name in store.files):
         first = next(iter(store.files))
         raise ConfigError(f"--root {asked}: none of the documents is below it, such as {shown(root / first)}")
@@ -122,16 +124,6 @@ def _require_folder(asked: Path) -> Path:
     if not asked.is_dir():
         raise ConfigError(f"--root {asked}: expected a folder")
     return Path(os.path.realpath(asked))
-
-
-def _below(root: Path) -> Callable[[str], str]:
-    """Return what makes paths of an index without a root relative to one; absolute ones elsewhere stay."""
-
-    def rename(name: str) -> str:
-        path = Path(os.path.normpath(root / name))
-        return path.relative_to(root).as_posix() if path.is_relative_to(root) else name
-
-    return rename
 
 
 def _moved(store: IndexWriter, before: Path, common: Path, documents: Sequence[Path], drop: bool) -> Path:

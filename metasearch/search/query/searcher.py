@@ -140,12 +140,11 @@ class Searcher:
         if self.on_queries:
             self.on_queries(own)
         vectors = self.store.plan.queries(own)
-        if asked.expand:
-            self._expand(stored)
+        store = self._expanded(stored) if asked.expand else self.store
         if asked.by == "passage" and not asked.hybrid:
-            hits = self._distinct(asked, lambda count: self._ranked(vectors, count, asked))
+            hits = self._distinct(asked, lambda count: self._ranked(store, vectors, count, asked))
         else:
-            hits = self._by_page(queries, vectors, self.store.plan.recall(own), asked)
+            hits = self._by_page(store, queries, vectors, self.store.plan.recall(own), asked)
         if asked.rerank:
             hits = [self._rerank(query, own)[: asked.top_k] for query, own in zip(queries, hits, strict=True)]
         return hits
@@ -159,10 +158,10 @@ class Searcher:
         site = self.store.site if self.site is None else self.site
         return passage_url(passage, site, self.store.canonical_url(passage.file))
 
-    def _expand(self, stored: bool) -> None:
-        """Prepare the second vectors; the error of an index that says so itself tells how to search without them."""
+    def _expanded(self, stored: bool) -> Store:
+        """Return the index with expanded vectors; an error tells how to search one without, whose ranking has them."""
         try:
-            self.store.expand()
+            return self.store.expand()
         except SearchError as error:
             if not stored:
                 raise
@@ -189,17 +188,19 @@ class Searcher:
         """Return the unit vectors of passages, `(n, D)`, as the plan of the index has them."""
         return self.store.plan.documents(self.encoder.encode(texts, ROLE))
 
-    def _near(self, vectors: NDArray[np.float32], count: int, asked: SearchSettings) -> list[dict[str, Ranking]]:
+    def _near(
+        self, store: Store, vectors: NDArray[np.float32], count: int, asked: SearchSettings
+    ) -> list[dict[str, Ranking]]:
         """Return for each query the best rows by language, or of all languages under the empty text."""
         tags = list(dict.fromkeys(asked.languages or self.languages)) if asked.balance else [""]
         groups = [[tag] for tag in tags] if asked.balance else [asked.languages]
-        found = self.store.search(vectors, count, groups, bool(asked.expand), asked.where)
+        found = store.search(vectors, count, groups, asked.where)
         each = zip(*(zip(*ranking, strict=True) for ranking in found), strict=True)
         return [dict(zip(tags, own, strict=True)) for own in each]
 
-    def _ranked(self, vectors: NDArray[np.float32], count: int, asked: SearchSettings) -> list[Ranking]:
+    def _ranked(self, store: Store, vectors: NDArray[np.float32], count: int, asked: SearchSettings) -> list[Ranking]:
         """Return the best rows of each query and their scores, best first."""
-        near = self._near(vectors, count, asked)
+        near = self._near(store, vectors, count, asked)
         return [merged([*own.values()], count) if asked.balance else own[""] for own in near]
 
     def _distinct(self, asked: SearchSettings, ranked: Callable[[int], list[Ranking]]) -> list[list[Hit]]:
@@ -218,6 +219,7 @@ class Searcher:
 
     def _by_page(
         self,
+        store: Store,
         queries: Sequence[str],
         vectors: NDArray[np.float32],
         recalled: Sequence[Recalled],
@@ -228,10 +230,10 @@ class Searcher:
         count = max(_DEPTH * depth, _DEPTH_LEAST) * (1 if asked.balance else _MIXED)
         found: dict[int, list[Hit]] = {}
         while left := [i for i in range(len(queries)) if i not in found]:
-            near = self._near(vectors[left], count, asked)
+            near = self._near(store, vectors[left], count, asked)
             words = self._words([queries[i] for i in left], count, asked)
             for i, own, worded in zip(left, near, words, strict=True):
-                ranked = self._rank_pages(queries[i], vectors[i], own, worded, recalled[i], asked)
+                ranked = self._rank_pages(store, queries[i], vectors[i], own, worded, recalled[i], asked)
                 hits = self._page_hits(ranked, depth, inside, asked)
                 if len(ranked) >= depth or all(len(rows) < count for rows, _ in own.values()):
                     found[i] = hits
@@ -246,8 +248,8 @@ class Searcher:
         return [dict(zip(rows.tolist(), scores.tolist(), strict=True)) for rows, scores in found]
 
     def _rank_pages(
-        self, query: str, vector: NDArray[np.float32], near: Mapping[str, Ranking], words: Mapping[int, float],
-        recalled: Recalled, asked: SearchSettings,
+        self, store: Store, query: str, vector: NDArray[np.float32], near: Mapping[str, Ranking],
+        words: Mapping[int, float], recalled: Recalled, asked: SearchSettings,
     ) -> RankedPages:  # fmt: skip
         rows = np.concatenate([found for found, _ in near.values()] or [np.zeros(0, np.int64)])
         scores = np.concatenate([found for _, found in near.values()] or [np.zeros(0, np.float32)])
@@ -255,7 +257,7 @@ class Searcher:
         further = np.setdiff1d(np.array([*words, *known], np.int64), rows)
         lowest = np.full(len(further), scores.min(initial=0), np.float32)
         found = np.concatenate([rows, further]), np.concatenate([scores, lowest])
-        table = self.store.score_pages(vector, found, Scope(asked.languages, asked.where, bool(asked.expand)))
+        table = store.score_pages(vector, found, Scope(asked.languages, asked.where))
         grouped = asked.by == "group"
         several = grouped and len({*table.groups.tolist()}) < len(table.groups)
         language = self._detect(query) if several else UNKNOWN

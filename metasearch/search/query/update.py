@@ -40,7 +40,7 @@ from metasearch.search.documents.read import (
 from metasearch.search.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
 from metasearch.search.index.places import place_facts, shown
 from metasearch.search.index.writer import IndexWriter, writing
-from metasearch.search.query.estimate import check, renewed, warn_of_outside
+from metasearch.search.query.estimate import check, renewed
 from metasearch.search.query.passages import ROLE, PortionEncoder, cutting
 from metasearch.search.query.roots import Root, choose_root
 from metasearch.search.query.shards import remove_shards
@@ -128,11 +128,9 @@ def update(
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
         check(encoder, settings.neutral, store.plan, found.languages + Counter(store.languages))
-        if not store.unprojected:
-            warn_of_outside(store.plan, found.languages)
         unknown = _unknown(store, encoder, found)
         _encode(store, encoder, found, cut, callback, others)
-        new = renewed(store, found.files, encoder, settings.neutral) if store.unprojected else None
+        new = renewed(store, found.files, encoder, settings.neutral)
         ranked = {} if ranking is None else {"ranking": dict(ranking)}
         translated = {"translated": _are_translated(found, store)}
         store.state = {**store.state, **place_facts(folder, where.folder, site, kind.encoder), **ranked, **translated}
@@ -197,8 +195,7 @@ def _encode(
             with report_progress(by, heard):
                 vectors = by.encode([passage.text for passage in some], ROLE)
             by.forget()
-            # Earlier releases stored vectors after the projection.
-            store.upsert(vectors if store.unprojected else store.plan.documents(vectors), some, passage_keys(some))
+            store.upsert(vectors, some, passage_keys(some))
             done += len(some)
     except KeyboardInterrupt:
         kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept; run the same command again to continue"
@@ -257,7 +254,7 @@ def plan(
         for file in unreadable
     }
     if not drop:
-        _require_named(store, root, documents, named.union(*hidden.values()))
+        _require_named(store, root, named.union(*hidden.values()))
     files, broken = _compare(found, store, documents, settings, strict, callback)
     for path in (path for paths in hidden.values() for path in paths):
         _keep_blocks(found, store, path)
@@ -429,31 +426,13 @@ def new_passages(found: Plan, settings: Settings) -> Iterator[Passage]:
             raise DataError(f"{source.path}: it changed while it was read; run metasearch index again")
 
 
-def _require_named(store: IndexWriter, root: Root, documents: Sequence[Source], named: Set[str]) -> None:
-    others = [name for name in store.files if name not in named]
-    if forgotten := [name for name in others if _has_content(root.place(name))]:
+def _require_named(store: IndexWriter, root: Root, named: Set[str]) -> None:
+    if forgotten := [name for name in store.files if name not in named and _has_content(root.place(name))]:
         raise ConfigError(
             f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as "
             f"'{shown(root.place(forgotten[0]))}': name them too, or pass --prune to remove them, or --root with their "
             "folder if they moved"
         )
-    # Names as they were given: from another folder, documents that are there seem to be gone.
-    as_given = root.folder is None and not any(Path(name).is_absolute() for name in others)
-    if others and len(others) == len(store.files) and as_given:
-        known = {file.sha256 for file in store.files.values()}
-        if not any(_digest(source) in known for source in documents):
-            raise ConfigError(
-                f"{store.folder}: none of its {len(others):,} documents, such as '{others[0]}', was named or exists "
-                f"below {Path.cwd()}. Pass --root with the folder where the index was made, or --prune them"
-            )
-
-
-def _digest(source: Source) -> str:
-    """Return a document's hash; empty if it cannot be read."""
-    try:
-        return source.digest
-    except DataError:
-        return ""
 
 
 def _has_content(path: Path) -> bool:

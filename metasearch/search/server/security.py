@@ -17,7 +17,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import unquote
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,7 +31,6 @@ log = logging.getLogger(__name__)
 _NAME = re.compile(r"(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/@?#\s]+)(:[0-9]{1,5})?")
 _TOKEN = re.compile("[!-~]{16,}")
-_ABSOLUTE = re.compile(rb"https?://([^/?#]*)(/.*)?", re.IGNORECASE | re.DOTALL)
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
@@ -128,7 +126,6 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = _in_origin_form(scope)
         began, status = time.perf_counter(), 0
 
         async def send_with_headers(message: Message) -> None:
@@ -181,18 +178,3 @@ class Guard:
         if scheme.lower() != "bearer" or not right:
             message = "the token is missing or wrong: send it as authorization: Bearer TOKEN"
             raise RequestError(401, "invalid_token", message, headers={"www-authenticate": 'Bearer realm="metasearch"'})
-
-
-def _in_origin_form(scope: Scope) -> Scope:
-    """Return a request with its path alone where it has a whole address, whose host then counts (RFC 9112, 3.2.2)."""
-    found = _ABSOLUTE.fullmatch(scope.get("raw_path", b""))
-    if found is None:
-        return scope
-    host, path = found[1], found[2] or b"/"
-    headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
-    return {
-        **scope,
-        "headers": [(b"host", host), *headers],
-        "path": unquote(path.decode("ascii")),
-        "raw_path": path,
-    }

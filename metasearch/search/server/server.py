@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _CONNECTIONS = 1000
 """Open connections; uvicorn answers 503 on further ones."""
+_REFUSED_BODY = 2.0
+"""Seconds in which a client may go on to send a refused body: one that writes all of it first reads the answer."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -92,18 +95,24 @@ class Server(uvicorn.Server):
         self._ready()
 
     async def on_tick(self, counter: int) -> bool:
-        """Close connections that take too long to send the head of a request, for which uvicorn has no limit."""
+        """Close connections that take too long to send a request, for which uvicorn has no limit."""
         now = time.monotonic()
-        waiting = [
-            (connection, connection.cycle)
-            for connection in self.server_state.connections
-            if isinstance(connection, H11Protocol) and _waits_for_head(connection)
-        ]
+        known = [each for each in self.server_state.connections if isinstance(each, H11Protocol)]
+        waiting = {(each, each.cycle): patience for each in known if (patience := self._patience(each))}
         self._waiting = {each: self._waiting.get(each, now) for each in waiting}
-        for (connection, _), since in self._waiting.items():
-            if now - since > self._limits.timeout:
+        for (connection, cycle), since in self._waiting.items():
+            if now - since > waiting[connection, cycle]:
                 connection.transport.close()
         return await super().on_tick(counter)
+
+    def _patience(self, connection: H11Protocol) -> float | None:
+        """Return how many seconds to wait for a request that is not whole; None where uvicorn itself closes."""
+        if connection.cycle is None:
+            return self._limits.timeout
+        unread, _ = connection.conn.trailing_data
+        if connection.cycle.response_complete and connection.conn.their_state is h11.SEND_BODY:
+            return _REFUSED_BODY
+        return self._limits.timeout if connection.cycle.response_complete and unread else None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish the requests that were begun."""
@@ -121,11 +130,3 @@ class Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         signals.note(signals.received() or sig)
-
-
-def _waits_for_head(connection: H11Protocol) -> bool:
-    """Return whether a connection is new, or has sent a part of a further request. uvicorn closes idle ones."""
-    if connection.cycle is None:
-        return True
-    unread, _ = connection.conn.trailing_data
-    return bool(connection.cycle.response_complete and unread)

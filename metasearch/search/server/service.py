@@ -24,7 +24,6 @@ from metasearch.search.server import schemas
 from metasearch.search.server.batching import Batcher
 from metasearch.search.server.errors import RequestError
 from metasearch.search.server.metrics import Metrics
-from metasearch.search.server.schemas import EmbeddingsRequest, SearchRequest
 from metasearch.search.server.settings import Limits
 from metasearch.search.settings import RankingSettings, SearchSettings
 
@@ -109,7 +108,7 @@ class Service:
         finally:
             thread.shutdown(wait=False)
 
-    async def embeddings(self, request: Request, body: EmbeddingsRequest) -> schemas.EmbeddingsAnswer:
+    async def embeddings(self, request: Request, body: schemas.EmbeddingsRequest) -> schemas.EmbeddingsAnswer:
         """Embeddings of texts, as in OpenAI's interface."""
         self._require_model(body.model)
         width = self.searcher.encoder.dimension()
@@ -131,7 +130,7 @@ class Service:
             max_tokens=limit,
         )
 
-    async def search(self, request: Request, body: SearchRequest) -> schemas.SearchAnswer:
+    async def search(self, request: Request, body: schemas.SearchRequest) -> schemas.SearchAnswer:
         """Passages for one query or several."""
         top_k = min(_DEFAULT_TOP_K, self.limits.hits) if body.top_k is None else body.top_k
         rerank = self.rerank_top if body.rerank is True else int(body.rerank)

@@ -41,17 +41,19 @@ def hits(output):
 
 @pytest.mark.slow
 def test_a_collection_is_searched_as_its_folder_is(run, tmp_path, monkeypatch):
-    index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", ADDRESS, "--expand"]
+    index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", ADDRESS]
     loads, load = [], load_reader
     monkeypatch.setattr(indexes, "load_reader", lambda name, *args: loads.append(name) or load(name, *args))
     assert "copied: 4 passages sent, 0 deleted" in run(*index)
     assert loads == ["tiny"]
-    for options in ([], ["--no-expand", "--balance"], ["--hybrid"], ["--expand", "--language", "de"]):
+    for options in ([], ["--balance"], ["--hybrid"], ["--language", "de"]):
         asked = ["Where is the key?", "--json", "--top-k", "2", *options]
         assert hits(run("search", ADDRESS, *asked)) == hits(run("search", "help.index", *asked)), options
     (tmp_path / "help" / "key.de.md").unlink()
-    copied = json.loads(run(*index[:-1], "--no-expand", "--json").splitlines()[-1])["copied"]
-    assert copied == {"passages": 3, "sent": 3, "deleted": 1}  # without expanded vectors
+    copied = json.loads(run(*index, "--json").splitlines()[-1])["copied"]
+    assert copied == {"passages": 3, "sent": 3, "deleted": 1}
+    refused = run(*index, "--expand", code=2)
+    assert f"--to {ADDRESS}: copies in databases have no --expand; add --no-expand" in refused
 
 
 def test_what_is_wrong_is_said_before_anything_is_indexed(run, tmp_path, monkeypatch):

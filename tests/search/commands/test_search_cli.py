@@ -1,7 +1,6 @@
 """`metasearch index` and `metasearch search` as a user runs them."""
 
 import json
-import re
 
 import pytest
 
@@ -113,20 +112,6 @@ def test_what_would_command_a_terminal_is_not_printed(docs):
     assert "\x1b" not in metasearch("search", "i", "red").stdout
 
 
-def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
-    for language, end in (("de", " Ja."), ("en", "")):
-        rows = "".join(json.dumps({"text": f"{text}{end}"}) + "\n" for text in EN)
-        (docs / language / "faq.txt").unlink()
-        (docs / f"faq.{language}.jsonl").write_text(rows, encoding="utf-8")
-    metasearch("index", "docs", "--encoder=tiny", "-o", "faq.index")
-    asked = ("search", "faq.index", EN[0], "--json")
-    plain, moved = (json.loads(metasearch(*asked, *more).stdout)["hits"] for more in ([], ["--expand"]))
-    assert {hit["text"] for hit in moved} == {hit["text"] for hit in plain}
-    assert {hit["score"] for hit in moved} != {hit["score"] for hit in plain}
-    assert list(docs.parent.glob("faq.index/expansion/*/*.safetensors"))
-    assert error(*asked, "--expand", "--language=fr", code=2).startswith("no passage is in")
-
-
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
@@ -138,7 +123,6 @@ def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
         ),
         (["index", "docs", "--encoder=minni", "-o", "x"], 6, "unknown encoder 'minni'. Did you mean 'mini'?"),
         (["index", "docs", "--encoder=tiny", "--language=deutsch und so", "-o", "x"], 2, "'deutsch und so'"),
-        (["index", "docs", "--encoder=tiny", "--chunk-tokens=9000", "-o", "x"], 2, "length 9000: encoder 'tiny' reads"),
         (
             ["index", "docs", "--encoder=tiny", "--neutral", "-o", "x"],
             3,
@@ -153,15 +137,11 @@ def test_expand_scores_a_passage_with_its_like_in_another_language(docs):
         (["search", "nowhere", "x"], 5, "nowhere does not exist"),
         (["search", "faq.index", "x", "--language=dee"], 2, "no passage is in language 'dee'. Did you mean 'de'?"),
         (["search", "faq.index", "x", "--encoder=mini"], 6, "its vectors are of encoder 'tiny'"),
+        (["index", "docs", "--encoder=mini", "-o", "faq.index"], 6, "its vectors are of encoder 'tiny'"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_code(index, args, code, says):
     assert says in error(*args, code=code)
-
-
-def test_vectors_of_two_encoders_in_an_index_are_refused_by_both_names(index):
-    said = error("index", "docs", "--encoder=mini", "-o", "faq.index", code=6)
-    assert re.search(r"its vectors are of encoder 'tiny' .* not of 'mini' \(", said)
 
 
 def test_an_encoder_that_is_gone_is_named_with_the_way_on(docs, tmp_path):

@@ -13,7 +13,7 @@ from metasearch.errors import ConfigError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index import bm25
 from metasearch.search.index.base import Scope
-from metasearch.search.index.bm25 import Bm25, fuse
+from metasearch.search.index.bm25 import Bm25
 from metasearch.search.index.local import LocalStore
 
 TEXTS = ("red fox red", "blue fox", "green bird in a tree", "red", "grün bird")
@@ -112,9 +112,3 @@ def test_words_that_cannot_be_kept_are_counted_once_and_used(index, monkeypatch,
     assert "No space left on device" in caplog.text
     again, _ = bm25_of(index, "w").search(["red fox"], 10, everywhere(index))[0]
     assert (again.tolist(), len(calls)) == (first.tolist(), 2)
-
-
-def test_fusion_sums_the_reciprocals_of_ranks_plus_60():
-    rows, scores = fuse([np.array([4, 9, 2]), np.array([2, 4])], top=3)
-    assert rows.tolist() == [4, 2, 9]
-    np.testing.assert_allclose(scores, [1 / 61 + 1 / 62, 1 / 63 + 1 / 61, 1 / 62], rtol=1e-6)

@@ -13,7 +13,6 @@ from metasearch.errors import RunFolderError
 from metasearch.search.index.database import read_state
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.index.projected import FOLDER
 from metasearch.search.index.writer import writing
 
 CONTENT = made(60, dimension=4, per_file=3)
@@ -31,6 +30,12 @@ def sound(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def folder(sound, tmp_path):
+    """Return a copy of the index, without what is cached."""
+    return shutil.copytree(sound, tmp_path / "index", ignore=shutil.ignore_patterns("projection"))
+
+
 def answer(folder):
     store = LocalStore.open(folder, threads=1)
     ((rows, scores),) = store.search(queries(2, 4), 60)
@@ -45,10 +50,9 @@ def answer_or_error(folder):
         return None, str(error)
 
 
-def test_a_bit_that_flips_changes_no_answer_or_the_file_is_named(sound, tmp_path):
+def test_a_bit_that_flips_changes_no_answer_or_the_file_is_named(sound, folder):
     step = 331
-    right, folder = answer(sound), tmp_path / "index"
-    shutil.copytree(sound, folder, ignore=shutil.ignore_patterns(FOLDER))
+    right = answer(sound)
     path = folder / "index.sqlite"
     content, named = path.read_bytes(), 0
     written = np.flatnonzero(np.frombuffer(content, np.uint8))  # the rest is room for more
@@ -65,9 +69,7 @@ def test_a_bit_that_flips_changes_no_answer_or_the_file_is_named(sound, tmp_path
 
 
 @pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9])
-def test_a_file_that_is_cut_off_is_named(sound, tmp_path, share):
-    folder = tmp_path / "index"
-    shutil.copytree(sound, folder, ignore=shutil.ignore_patterns(FOLDER))
+def test_a_file_that_is_cut_off_is_named(folder, share):
     path = folder / "index.sqlite"
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * share)])
@@ -81,13 +83,12 @@ DAMAGE = {
     "DELETE FROM codes WHERE block = 1": "block 1",
     "UPDATE passage SET text = 'other' WHERE id = 25": "passage 25",
     "DELETE FROM passage WHERE id = 30": "passage 30",
+    "UPDATE state SET crc = crc + 1 WHERE number = 1": "the index",
 }
 
 
 @pytest.mark.parametrize(("statement", "what"), DAMAGE.items())
-def test_damage_is_named_with_its_remedy(sound, tmp_path, statement, what):
-    folder = tmp_path / "index"
-    shutil.copytree(sound, folder, ignore=shutil.ignore_patterns(FOLDER))
+def test_damage_is_named_with_its_remedy(folder, statement, what):
     with sqlite3.connect(folder / "index.sqlite") as file:
         file.execute(statement)
     with pytest.raises(
@@ -96,18 +97,14 @@ def test_damage_is_named_with_its_remedy(sound, tmp_path, statement, what):
         answer(folder)
 
 
-def test_a_writer_refuses_a_damaged_block(sound, tmp_path):
-    folder = tmp_path / "index"
-    shutil.copytree(sound, folder, ignore=shutil.ignore_patterns(FOLDER))
+def test_a_writer_refuses_a_damaged_block(folder):
     with sqlite3.connect(folder / "index.sqlite") as file:
         file.execute("UPDATE block SET crc = crc + 1 WHERE number = 1")
     with writing(folder, kind(4)) as store, pytest.raises(RunFolderError, match="block 1 is damaged"):
         store.known(CONTENT.keys)
 
 
-def test_verify_names_all_that_is_damaged(sound, tmp_path):
-    folder = tmp_path / "index"
-    shutil.copytree(sound, folder, ignore=shutil.ignore_patterns(FOLDER))
+def test_verify_names_all_that_is_damaged(folder):
     store = LocalStore.open(folder)
     store.verify()
     with sqlite3.connect(folder / "index.sqlite") as file:
@@ -116,9 +113,7 @@ def test_verify_names_all_that_is_damaged(sound, tmp_path):
         LocalStore.open(folder).verify()
 
 
-def test_a_damaged_list_of_documents_is_named(sound, tmp_path):
-    folder = tmp_path / "index"
-    shutil.copytree(sound, folder, ignore=shutil.ignore_patterns(FOLDER))
+def test_a_damaged_list_of_documents_is_named(folder):
     with sqlite3.connect(folder / "index.sqlite") as file:
         file.execute("DELETE FROM file WHERE number = 2")
     with pytest.raises(RunFolderError, match=r"the list of documents is damaged\. Restore the file"):
@@ -128,9 +123,7 @@ def test_a_damaged_list_of_documents_is_named(sound, tmp_path):
 
 
 @pytest.mark.parametrize(("read", "table"), [(LocalStore.open, "file"), (read_state, "state")])
-def test_an_index_that_cannot_be_read_is_closed(sound, tmp_path, read, table):
-    folder = tmp_path / "index"
-    shutil.copytree(sound, folder, ignore=shutil.ignore_patterns(FOLDER))
+def test_an_index_that_cannot_be_read_is_closed(folder, read, table):
     with closing(sqlite3.connect(folder / "index.sqlite")) as file, file:
         file.execute(f"UPDATE {table} SET crc = crc + 1")
     with pytest.raises(RunFolderError, match="is damaged") as caught:

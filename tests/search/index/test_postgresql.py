@@ -14,8 +14,7 @@ import pytest
 from helpers.commands import metasearch
 from helpers.indexes import Given, kind, made, queries, write_index
 from metasearch.encoders.maps import Projection
-from metasearch.errors import ConfigError, EncoderError, RunFolderError
-from metasearch.search.index.base import Scope, SearchError
+from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql import PostgresStore
@@ -31,12 +30,10 @@ def words(texts):
     return [[sum(word.encode()) for word in text.split()] for text in texts]
 
 
-def copied(server, folder, content, on_sent=lambda done, total: None, expanded=False, table="help"):
+def copied(server, folder, content, on_sent=lambda done, total: None, table="help"):
     """Copy an index of some content; return what was sent and deleted."""
     store = LocalStore.open(write_index(folder, content))
-    if expanded:
-        store.expand()
-    result = PostgresStore.copy(store, server.address(table), words, expanded, on_sent)
+    result = PostgresStore.copy(store, server.address(table), words, on_sent)
     assert result.passages == len(store)
     return result.sent, result.deleted
 
@@ -44,31 +41,6 @@ def copied(server, folder, content, on_sent=lambda done, total: None, expanded=F
 def texts_of(store, top_k=100, **how):
     ((rows, _),) = store.search(queries(1), top_k, **how)
     return sorted(passage.text for passage, _ in store.passages(rows[0]))
-
-
-def test_an_update_sends_what_changed_and_a_copy_that_is_equal_nothing(postgres, tmp_path):
-    content = made(40)
-    assert copied(postgres, tmp_path / "a", content) == (40, 0)
-    # The first ten of a page leave, so that its other twenty have other places in it.
-    assert copied(postgres, tmp_path / "b", content.part(range(10, 40))) == (20, 10)
-    opened = PostgresStore.open(postgres.address("help"))
-    assert copied(postgres, tmp_path / "c", content.part(range(10, 40))) == (0, 0)
-    assert not opened.changed()
-    assert copied(postgres, tmp_path / "d", content) == (30, 0)
-    assert opened.changed()
-    assert texts_of(opened.reopen()) == sorted(passage.text for passage in content.passages)
-
-
-def test_how_queries_are_searched_is_sent_without_passages(postgres, tmp_path):
-    assert copied(postgres, tmp_path / "a", made(6)) == (6, 0)
-    store = PostgresStore.open(postgres.address("help"))
-    with writing(tmp_path / "a", kind()) as writer:
-        writer.write_plan(SearchPlan(sharpness=3.0))
-    local = LocalStore.open(tmp_path / "a")
-    result = PostgresStore.copy(local, postgres.address("help"), words, False, lambda done, total: None)
-    assert (result.sent, result.deleted) == (0, 0)
-    assert store.changed()
-    assert (store.plan.sharpness, store.reopen().plan.sharpness) == (None, 3.0)
 
 
 def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_its_update(postgres, tmp_path):
@@ -136,7 +108,7 @@ def test_readers_beside_writers_see_an_update_whole_or_not_at_all(postgres, tmp_
     stores = [LocalStore.open(write_index(tmp_path / str(seed), made(30, seed))) for seed in (1, 2)]
     wholes = [sorted(passage.text for passage, _ in each.passages(range(30))) for each in stores]
     address, seen, stopped = postgres.address("help"), [], threading.Event()
-    PostgresStore.copy(stores[0], address, words, False, lambda done, total: None)
+    PostgresStore.copy(stores[0], address, words, lambda done, total: None)
 
     def read():
         while not stopped.is_set():
@@ -148,7 +120,7 @@ def test_readers_beside_writers_see_an_update_whole_or_not_at_all(postgres, tmp_
     for each in readers:
         each.start()
     for turn in range(1, 7):
-        PostgresStore.copy(stores[turn % 2], address, words, False, lambda done, total: None)
+        PostgresStore.copy(stores[turn % 2], address, words, lambda done, total: None)
     stopped.set()
     for each in readers:
         each.join()
@@ -222,21 +194,6 @@ def test_a_server_that_is_killed_within_an_update_has_the_state_before_it(postgr
     assert copied(postgres, tmp_path / "c", made(300, seed=5)) == (300, 30)
 
 
-def test_words_are_ranked_by_bm25_also_after_updates(postgres, tmp_path):
-    """Texts are `passage SEED.NUMBER`: the second word is in one text of three, the first in all."""
-    copied(postgres, tmp_path / "a", made(9))
-    copied(postgres, tmp_path / "b", made(3))
-    store = PostgresStore.open(postgres.address("help"))
-    for languages, where in (((), ()), (["el", "de", "tr"], parse_conditions(["path=docs"]))):
-        ((rows, scores),) = store.search_words(words, ["0.1 missing"], 5, Scope(languages, where))
-        assert [passage.text for passage, _ in store.passages(rows)] == ["passage 0.1"]
-        # f / (f + k1 (1 - b + b · 2 / 2)) · ln(1 + (3 - 1 + 0.5) / (1 + 0.5)), with f = 1 and k1 = 1.5
-        assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 2.5 / 1.5)], rel=1e-5)
-    ((rows, scores),) = store.search_words(words, ["passage"], 2, Scope(["de", "tr"]))
-    assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 0.5 / 3.5)] * 2, rel=1e-5)
-    assert store.search_words(words, ["missing"], 2)[0][0].tolist() == []
-
-
 def test_columns_of_others_and_another_order_of_columns_change_no_update(postgres, tmp_path):
     copied(postgres, tmp_path / "a", made(6))
     with postgres.connect() as connection:
@@ -274,9 +231,7 @@ def test_tables_that_were_made_again_are_noticed_though_they_have_the_same_numbe
     projection = Projection(np.zeros(24), np.eye(24)[:1], ("de", "el"))
     with writing(tmp_path / "a", kind()) as writer:
         writer.write_plan(SearchPlan(projection=projection))
-    PostgresStore.copy(
-        LocalStore.open(tmp_path / "a"), postgres.address("help"), words, False, lambda done, total: None
-    )
+    PostgresStore.copy(LocalStore.open(tmp_path / "a"), postgres.address("help"), words, lambda done, total: None)
     assert store.changed()
     assert store.reopen().number == store.number
     with pytest.raises(RunFolderError, match="/help: it was made again since it was opened; open it again"):
@@ -293,7 +248,7 @@ def test_emptied_tables_are_filled_again(postgres, tmp_path, emptied):
     if "state" in emptied:
         with pytest.raises(RunFolderError, match="/help: the table was emptied; call metasearch index DOCUMENTS -o"):
             PostgresStore.open(postgres.address("help"))
-    PostgresStore.check(postgres.address("help"), False)
+    PostgresStore.check(postgres.address("help"))
     assert copied(postgres, tmp_path / "b", made(6)) == (6, 0)
     store = PostgresStore.open(postgres.address("help"))
     assert texts_of(store) == sorted(passage.text for passage in made(6).passages)
@@ -336,19 +291,6 @@ def test_an_index_of_vectors_finds_most_of_the_best_and_all_that_meet_a_rare_con
         assert connection.execute(sql).fetchone()[0] >= 20
 
 
-def test_expanded_vectors_are_searched_where_they_were_copied(postgres, tmp_path):
-    copied(postgres, tmp_path / "a", made(60), expanded=True)
-    local, store = LocalStore.open(tmp_path / "a"), PostgresStore.open(postgres.address("help"))
-    local.expand()
-    for expanded in (False, True):
-        ((_, exact),) = local.search(queries(), 5, expanded=expanded)
-        ((_, scores),) = store.search(queries(), 5, expanded=expanded)
-        np.testing.assert_allclose(scores, exact, atol=1e-3)
-    assert copied(postgres, tmp_path / "a", made(60)) == (60, 0)  # without them
-    with pytest.raises(SearchError, match="/help has no expanded vectors; call metasearch index --expand --to"):
-        store.reopen().search(queries(), expanded=True)
-
-
 def test_a_nul_character_which_postgresql_cannot_store_is_replaced_and_named(postgres, tmp_path, said):
     content = made(3)
     content.passages[1] = replace(content.passages[1], text="the \0 key", fields={"kind\0": ["a\0b"]})
@@ -359,19 +301,13 @@ def test_a_nul_character_which_postgresql_cannot_store_is_replaced_and_named(pos
     assert copied(postgres, tmp_path / "b", content) == (0, 0)
 
 
-def test_another_encoder_is_refused(postgres, tmp_path):
-    copied(postgres, tmp_path / "a", made(6))
-    with pytest.raises(EncoderError, match=r"/help: its vectors are of encoder 'mini' \(fingerprint-1, 24 dimensions"):
-        copied(postgres, tmp_path / "b", made(6, dimension=16))
-
-
 # What is wrong with a server or an address: one line each, without the password.
 
 
 def refused(address, error=RunFolderError):
     """Return what is said of an address before an index is made, and of a search there."""
     said = []
-    for call in (lambda: PostgresStore.check(address, False), lambda: open_store(address)):
+    for call in (lambda: PostgresStore.check(address), lambda: open_store(address)):
         with pytest.raises(error) as caught:
             call()
         said.append(str(caught.value))
@@ -393,7 +329,7 @@ def test_a_wrong_password_is_named_and_the_right_one_is_read_as_libpq_does(postg
     for name, value in (("PGPASSFILE", str(tmp_path / "pgpass")), ("PGPASSWORD", "s3cret")):
         with monkeypatch.context() as patch:
             patch.setenv(name, value)
-            PostgresStore.check(plain, False)
+            PostgresStore.check(plain)
 
 
 def test_what_a_server_lacks_is_named(postgres):
@@ -421,7 +357,7 @@ def test_a_server_without_pgvector_or_with_an_old_one_is_named(postgres, version
         columns = "name, installed_version, default_version"
         connection.execute(f"CREATE VIEW pg_available_extensions ({columns}) AS {rows}")
     with pytest.raises(RunFolderError, match=says):
-        PostgresStore.check(f"{postgres.address('help')}?options=-csearch_path%3Dpublic,pg_catalog", False)
+        PostgresStore.check(f"{postgres.address('help')}?options=-csearch_path%3Dpublic,pg_catalog")
 
 
 def test_a_table_that_is_not_there_or_of_something_else_is_named(postgres):
@@ -431,7 +367,7 @@ def test_a_table_that_is_not_there_or_of_something_else_is_named(postgres):
         connection.execute("CREATE TABLE help (page text)")
     for said in refused(postgres.address("help")):
         assert said.endswith("/help: this release of metasearch did not make the table; choose another")
-    PostgresStore.check(postgres.address("other"), False)
+    PostgresStore.check(postgres.address("other"))
     with postgres.connect() as connection:
         found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
     assert found == [("help",)]  # a check leaves nothing behind
@@ -473,7 +409,7 @@ def test_the_command_line_copies_and_searches_it_as_its_folder(postgres, tmp_pat
         connection.execute("CREATE EXTENSION vector")
     shown = postgres.address("order", "guarded")  # a reserved word of SQL
     address = shown.replace("guarded@", "guarded:s3cret@")
-    index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", address, "--expand"]
+    index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", address]
     said = metasearch(*index).output
     assert "copied: 4 passages sent, 0 deleted" in said
     assert f'search: metasearch search {shown} "..."' in said
@@ -485,13 +421,13 @@ def test_the_command_line_copies_and_searches_it_as_its_folder(postgres, tmp_pat
         return [(hit["file"], hit["text"], hit["heading"]) for hit in json.loads(line.splitlines()[-1])["hits"]]
 
     for options in (
-        [], ["--no-expand", "--balance"], ["--hybrid"], ["--expand", "--language", "de"], ["--by", "passage"],
-        ["--no-expand", "--where", "title=Keys"], ["--no-expand", "--where", "path!=key.de.md"],
+        [], ["--balance"], ["--hybrid"], ["--language", "de"], ["--by", "passage"],
+        ["--where", "title=Keys"], ["--where", "path!=key.de.md"],
     ):  # fmt: skip
         assert hits(address, options) == hits("help.index", options), options
     (tmp_path / "help" / "key.de.md").unlink()
-    copied = json.loads(metasearch(*index[:-1], "--no-expand", "--json").output.splitlines()[-1])["copied"]
-    assert copied == {"passages": 3, "sent": 3, "deleted": 1}  # without expanded vectors
+    copied = json.loads(metasearch(*index, "--json").output.splitlines()[-1])["copied"]
+    assert copied == {"passages": 3, "sent": 3, "deleted": 1}
     wrong = ["--to", shown.replace("guarded@", "guarded:wr0ng@")]
     said = metasearch("index", "help", "-o", "new", "--encoder", "tiny", *wrong, code=5).output
     assert f"{shown}: connection failed" in said

@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 
-from helpers.indexes import Given, kind, made, queries, write_index
+from helpers.indexes import Given, made, queries, write_index
 from metasearch.errors import ConfigError, RunFolderError
-from metasearch.search.index.base import Scope
-from metasearch.search.index.copies import numbers_of_keys
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.qdrant import Address, QdrantStore
 from metasearch.search.index.stores import database, is_address, open_store
-from metasearch.search.index.writer import writing
 from metasearch.search.query.searcher import Searcher
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
@@ -34,78 +30,9 @@ def client():
     return qdrant_client.QdrantClient(":memory:")
 
 
-def copied(client, folder, content, **keys):
+def copied(client, folder, content):
     store = LocalStore.open(write_index(folder, content))
-    if keys.get("expanded"):
-        store.expand()
-    return store, copy_to_qdrant(store, ADDRESS, words, client=client, **keys)
-
-
-def texts_and_scores(store, vectors, **keys):
-    """Return for each group and query the texts in their order, and the scores."""
-    return [
-        ([[p.text for p, _ in store.passages(row)] for row in rows], scores)
-        for rows, scores in store.search(vectors, **keys)
-    ]
-
-
-@pytest.mark.parametrize("expanded", [False, True])
-def test_the_copy_finds_what_the_index_finds(tmp_path, client, expanded):
-    local, result = copied(client, tmp_path / "index", made(60), expanded=True)
-    assert (result.passages, result.sent, result.deleted) == (60, 60, 0)
-    remote = QdrantStore(ADDRESS, client)
-    assert (remote.kind, remote.languages, len(remote)) == (local.kind, local.languages, len(local))
-    asked = {"top_k": 7, "groups": [["de"], ["el", "tr"]], "expanded": expanded}
-    for (texts, scores), (found, found_scores) in zip(
-        texts_and_scores(local, queries(), **asked), texts_and_scores(remote, queries(), **asked), strict=True
-    ):
-        assert found == texts
-        np.testing.assert_allclose(found_scores, scores, atol=1e-4)  # queries have 15 bits in a local index
-
-
-def test_a_hit_tells_its_first_place_and_how_many_there_are(tmp_path, client):
-    content = made(6)
-    twice = content.part([0, 1, 2, 3, 4, 5, 0])
-    _, result = copied(client, tmp_path / "index", twice)
-    assert result.passages == 6
-    remote = QdrantStore(ADDRESS, client)
-    ((passage, places),) = remote.passages(numbers_of_keys(content.keys[:1]))
-    assert (passage, places) == (content.passages[0], 2)
-
-
-def test_words_are_ranked_by_bm25(tmp_path, client):
-    """Texts are `passage SEED.NUMBER`: the second word is in one text of three, the first in all."""
-    copied(client, tmp_path / "index", made(3))
-    remote = QdrantStore(ADDRESS, client)
-    ((rows, scores),) = remote.search_words(words, ["0.1 missing"], 5, Scope(["el", "de", "tr"]))
-    assert [p.text for p, _ in remote.passages(rows)] == ["passage 0.1"]
-    # f / (f + k1 (1 - b + b · 2 / 2)) · ln(1 + (3 - 1 + 0.5) / (1 + 0.5)), with f = 1 and k1 = 1.5
-    assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 2.5 / 1.5)], rel=1e-5)
-
-
-def test_a_second_copy_sends_what_changed_and_deletes_what_is_gone(tmp_path, client):
-    content = made(40)
-    copied(client, tmp_path / "first", content)
-    opened = QdrantStore(ADDRESS, client)
-    assert not opened.changed()
-    # The first ten of a page leave, so that its other twenty have other places in it.
-    _, result = copied(client, tmp_path / "second", content.part(list(range(10, 40))))
-    assert (result.passages, result.sent, result.deleted) == (30, 20, 10)
-    assert opened.changed()
-    assert len(opened.reopen()) == 30
-    _, result = copied(client, tmp_path / "third", content)
-    assert (result.sent, result.deleted) == (30, 0)
-
-
-def test_how_queries_are_searched_is_sent_without_passages(tmp_path, client):
-    copied(client, tmp_path / "index", made(6))
-    remote = QdrantStore(ADDRESS, client)
-    with writing(tmp_path / "index", kind()) as writer:
-        writer.write_plan(SearchPlan(sharpness=3.0))
-    result = copy_to_qdrant(LocalStore.open(tmp_path / "index"), ADDRESS, words, client=client)
-    assert (result.sent, result.deleted) == (0, 0)
-    assert remote.changed()
-    assert (remote.plan.sharpness, remote.reopen().plan.sharpness) == (None, 3.0)
+    return store, copy_to_qdrant(store, ADDRESS, words, client=client)
 
 
 def test_an_emptied_collection_is_filled_again_and_one_that_was_made_again_is_noticed(tmp_path, client):
@@ -134,17 +61,14 @@ def test_fields_of_others_stay_and_their_points_are_refused_in_a_line(tmp_path, 
         copied(client, tmp_path / "again", made(9))
 
 
-@pytest.mark.parametrize("state", [False, True])
-def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_its_update(tmp_path, client, state):
-    """With `state`, an earlier release has sent some of the points of a newer copy again."""
+def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_its_update(tmp_path, client):
     content = made(60)  # two pages of thirty
     copied(client, tmp_path / "first", content)
     digests = {record.id: record.payload["digest"] for record in client.scroll("help", limit=99)[0]}
-    some = list(digests)[: 30 if state else 60]
-    client.delete_payload("help", ["page", "page_group", "page_language", "page_position"], points=some)
-    for number in some:
+    client.delete_payload("help", ["page", "page_group", "page_language", "page_position"], points=[*digests])
+    for number in digests:
         client.set_payload("help", {"digest": digests[number] ^ 1}, points=[number])
-    client.update_collection("help", metadata={"pages": state})
+    client.update_collection("help", metadata={"pages": False})
     remote, query = QdrantStore(ADDRESS, client), queries(1)
     ((rows, scores),) = remote.search(query, 60)
 
@@ -155,7 +79,7 @@ def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_i
     assert pages(remote, 60) == (False, 60)
     (hits,) = Searcher(remote, Given(query)).search(["0"], top_k=60)
     assert [hits[0].passage, len(hits)] == [remote.passages(rows[0][:1])[0][0], 60]
-    assert copied(client, tmp_path / "second", content)[1].sent == len(some)
+    assert copied(client, tmp_path / "second", content)[1].sent == 60
     assert pages(remote.reopen(), 60) == (True, 60)
 
 
@@ -183,15 +107,6 @@ def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, 
 def test_what_cannot_be_searched_is_named(tmp_path, client):
     with pytest.raises(RunFolderError, match=r"qdrant://localhost:6333/help: no such collection; call"):
         QdrantStore(ADDRESS, client)
-    copied(client, tmp_path / "index", made(6))
-    remote = QdrantStore(ADDRESS, client)
-    with pytest.raises(ConfigError, match=r"no passage is in language 'dd'. Did you mean 'de'"):
-        remote.search(queries(), groups=[["dd"]])
-    with pytest.raises(ConfigError, match="has no expanded vectors; call metasearch index --expand"):
-        remote.search(queries(), expanded=True)
-    other = made(6, dimension=16)
-    with pytest.raises(Exception, match=r"qdrant://localhost:6333/help: its vectors are of encoder 'mini'"):
-        copied(client, tmp_path / "other", other)
     client.create_collection("help2", vectors_config={})
     with pytest.raises(RunFolderError, match="this release of metasearch did not make the collection"):
         QdrantStore(Address.parse("qdrant://localhost:6333/help2"), client)
@@ -203,7 +118,7 @@ def test_what_cannot_be_searched_is_named(tmp_path, client):
 )
 def test_an_address_that_is_none_is_refused(text):
     assert is_address(text)
-    for refused in (open_store, lambda address: database(address).check(address, expanded=False)):
+    for refused in (open_store, lambda address: database(address).check(address)):
         with pytest.raises(ConfigError, match=r"expected qdrant://HOST:PORT/COLLECTION"):
             refused(text)
 

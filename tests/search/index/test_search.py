@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.indexes import DIMENSION, expected, found_by, made, queries, write_index
-from metasearch.errors import ConfigError, EncoderError, NonFiniteError
+from metasearch.errors import ConfigError, NonFiniteError
 from metasearch.search.index import exact_search
 from metasearch.search.index.local import LocalStore
 
@@ -103,12 +103,6 @@ def test_a_search_that_cannot_be_is_refused(store, languages, top, message):
 def test_a_query_that_is_not_finite_is_refused(store):
     with pytest.raises(NonFiniteError, match="query"):
         store.search(np.full((1, DIMENSION), np.nan, np.float32))
-
-
-def test_vectors_of_another_encoder_are_refused(store):
-    store.kind.require_encoder(store.folder, "fingerprint-1", DIMENSION, "mini")
-    with pytest.raises(EncoderError, match=r"encoder 'mini' \(fingerprint-1, 24 dimensions\), not of 'e5' \(f2, 384"):
-        store.kind.require_encoder(store.folder, "f2", 384, "e5")
 
 
 @pytest.mark.slow

@@ -16,11 +16,12 @@ from helpers.indexes import Given, Made, key_of, made, write_index
 from helpers.qdrant_edge import EdgeClient
 from metasearch.config import registry
 from metasearch.encoders.maps import Projection
+from metasearch.errors import EncoderError
 from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import page_of
 from metasearch.search.index.base import Scope, SearchError, passage_keys
-from metasearch.search.index.copies import vectors_mark
+from metasearch.search.index.copies import numbers_of_keys, vectors_mark
 from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import Adapter, Learned, SearchPlan
@@ -110,13 +111,13 @@ STORES = {make.__name__: make for make in (memory, *chain.from_iterable(PLACES.v
 STORES |= {name: offered(name) for name, store in REGISTERED.items() if store not in PLACES}
 
 
-def copy_index(index, request, folder, name, expanded=False):
+def copy_index(index, request, folder, name):
     """Return the copy of an index in the store of a fixture's parameter."""
     with pytest.MonkeyPatch.context() as patch:
         plug_in, address = STORES[request.param](folder, patch, request, name)
-        plug_in.check(address, expanded=expanded)
+        plug_in.check(address)
         told = []
-        result = plug_in.copy(index, address, words, expanded, lambda done, total: told.append((done, total)))
+        result = plug_in.copy(index, address, words, lambda done, total: told.append((done, total)))
         assert (result.passages, result.sent, result.deleted) == (len(index), len(index), 0)
         assert told[-1] == (len(index), len(index))
         return plug_in.open(address)
@@ -183,6 +184,74 @@ def test_a_searcher_searches_it_and_expansion_without_vectors_is_refused(local, 
         Searcher(copied, Given(vectors)).search(["0"], expand=True)
 
 
+# Updates of a copy.
+
+
+@pytest.fixture(params=[name for name in STORES if name != "memory"])
+def place(request, tmp_path, monkeypatch):
+    """A store and an address in it."""
+    return STORES[request.param](tmp_path, monkeypatch, request, "help")
+
+
+def send(place, folder, content=None):
+    """Copy an index in a folder, or a new one of some content; return what was sent and deleted."""
+    plug_in, address = place
+    index = LocalStore.open(write_index(folder, content) if content else folder)
+    result = plug_in.copy(index, address, words, lambda done, total: None)
+    assert result.passages == len(index)
+    return result.sent, result.deleted
+
+
+def test_an_update_sends_what_changed_and_a_copy_that_is_equal_nothing(place, tmp_path):
+    content = made(40)
+    assert send(place, tmp_path / "a", content) == (40, 0)
+    # The first ten of a page leave, so that its other twenty have other places in it.
+    assert send(place, tmp_path / "b", content.part(range(10, 40))) == (20, 10)
+    opened = place[0].open(place[1])
+    assert send(place, tmp_path / "c", content.part(range(10, 40))) == (0, 0)
+    assert not opened.changed()
+    assert send(place, tmp_path / "d", content) == (30, 0)
+    assert opened.changed()
+    ((rows, _),) = opened.reopen().search(queries(1), 99)
+    found = {passage.text for passage, _ in opened.reopen().passages(rows[0])}
+    assert found == {passage.text for passage in content.passages}
+
+
+def test_how_queries_are_searched_is_sent_without_passages(place, tmp_path):
+    send(place, tmp_path / "a", made(6))
+    store = place[0].open(place[1])
+    with writing(tmp_path / "a", indexes.kind()) as writer:
+        writer.write_plan(SearchPlan(sharpness=3.0))
+    assert send(place, tmp_path / "a") == (0, 0)
+    assert store.changed()
+    assert (store.plan.sharpness, store.reopen().plan.sharpness) == (None, 3.0)
+
+
+def test_words_are_ranked_by_bm25(place, tmp_path):
+    """Texts are `passage SEED.NUMBER`: the second word is in one text of three, the first in all."""
+    if place[0] is PostgresStore:  # Qdrant counts deleted points until it optimises
+        send(place, tmp_path / "a", made(9))
+    send(place, tmp_path / "b", made(3))
+    store = place[0].open(place[1])
+    for languages in ((), ("el", "de", "tr")):
+        ((rows, scores),) = store.search_words(words, ["0.1 missing"], 5, Scope(languages))
+        assert [passage.text for passage, _ in store.passages(rows)] == ["passage 0.1"]
+        # f / (f + k1 (1 - b + b · 2 / 2)) · ln(1 + (3 - 1 + 0.5) / (1 + 0.5)), with f = 1 and k1 = 1.5
+        assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 2.5 / 1.5)], rel=1e-5)
+    ((_, scores),) = store.search_words(words, ["passage"], 2, Scope(["de", "tr"]))
+    assert scores.tolist() == pytest.approx([1 / 2.5 * np.log(1 + 0.5 / 3.5)] * 2, rel=1e-5)
+    assert store.search_words(words, ["missing"], 2)[0][0].tolist() == []
+
+
+def test_a_hit_tells_its_first_place_and_how_many_there_are_and_another_encoder_is_refused(place, tmp_path):
+    content = made(6)
+    assert send(place, tmp_path / "a", content.part([0, 1, 2, 3, 4, 5, 0])) == (6, 0)
+    ((passage, places),) = place[0].open(place[1]).passages(numbers_of_keys(content.keys[:1]))
+    assert (passage, places) == (content.passages[0], 2)
+    with pytest.raises(EncoderError, match=r"/help: its vectors are of encoder 'mini' \(fingerprint-1, 24 dimensions"):
+        send(place, tmp_path / "b", made(6, dimension=16))
+
+
 # Pages and their translations. A store of the least code, as the example in CONTRIBUTING, has none of them.
 
 PROJECTION = Projection(np.zeros(2), np.eye(2)[:1], ("de", "el"))
@@ -219,15 +288,13 @@ def site(tmp_path_factory):
     with writing(tmp_path_factory.mktemp("site") / "index", indexes.kind()) as writer:
         writer.upsert(content.vectors, content.passages, content.keys)
         writer.finish(content.files(), SearchPlan(sharpness=9.0))
-    index = LocalStore.open(writer.folder)
-    index.expand()
-    return index
+    return LocalStore.open(writer.folder)
 
 
 @pytest.fixture(scope="module", params=[name for name in STORES if name != "memory"])
 def site_copy(request, site, tmp_path_factory):
     """The copy of the site in each store that has pages."""
-    return copy_index(site, request, tmp_path_factory.mktemp("site"), "site", expanded=True)
+    return copy_index(site, request, tmp_path_factory.mktemp("site"), "site")
 
 
 def pages_in(store, table):
@@ -250,7 +317,6 @@ def pages_in(store, table):
         ({"languages": ["de"]}, 4 + 2 + 1 + 3, 4 + 2 + 1 + 3),
         ({"languages": ["el", "tr"], "where": ["price!=1"]}, None, None),
         ({"where": ["group=1"]}, 3, 1),
-        ({"expanded": True}, 3 * 4 + 3 + 1 + 9, 4 + 3 + 1 + 5),
     ],
 )
 def test_it_has_all_passages_of_pages_and_their_translations(site, site_copy, asked, pages, groups):
@@ -259,7 +325,7 @@ def test_it_has_all_passages_of_pages_and_their_translations(site, site_copy, as
         tables = []
         for store in (site, site_copy):
             inside = [asked.get("languages", [])]
-            ((rows, _),) = store.search(query[None], 99, inside, asked.get("expanded", False), asked["where"])
+            ((rows, _),) = store.search(query[None], 99, inside, asked["where"])
             # What they are ranked by counts for nothing, as that of words in a hybrid search.
             tables.append(store.score_pages(query, (rows[0], np.zeros(rows.shape[1], np.float32)), Scope(**asked)))
             assert pages in (None, len(tables[-1].starts))
@@ -298,7 +364,7 @@ class Reads(Given):
 
 
 @pytest.mark.parametrize("by", ["group", "page", "passage"])
-@pytest.mark.parametrize("more", [{}, {"balance": True}, {"hybrid": True}, {"expand": True, "languages": ["de", "tr"]}])
+@pytest.mark.parametrize("more", [{}, {"balance": True}, {"hybrid": True}, {"languages": ["de", "tr"]}])
 def test_a_searcher_finds_the_same_pages_and_groups(site, site_copy, by, more):
     if "hybrid" in more:
         pytest.importorskip("bm25s")
@@ -345,7 +411,7 @@ def test_a_store_without_pages_ranks_them_by_their_best_passages(site, tmp_path)
     """The score of a page alone in its group is the score of its best passage: half the page, half the mean."""
     with pytest.MonkeyPatch.context() as patch:
         plug_in, address = memory(tmp_path, patch, None, "site")
-    plug_in.copy(site, address, words, False, lambda done, total: None)
+    plug_in.copy(site, address, words, lambda done, total: None)
     store, query = plug_in.open(address), queries(1)
     ((rows, scores),) = site.search(query, len(site))
     best = {}
@@ -370,10 +436,8 @@ def test_a_store_without_pages_ranks_them_by_their_best_passages(site, tmp_path)
     ],
 )
 def test_vectors_are_sent_again_where_the_projection_changes_alone(plan, same):
-    before, now = (SimpleNamespace(plan=each, contents="a") for each in (SearchPlan(PROJECTION), plan))
-    assert (vectors_mark(before, False) == vectors_mark(now, False)) == same
-    other = SimpleNamespace(plan=SearchPlan(PROJECTION), contents="b")
-    assert [vectors_mark(before, expanded) == vectors_mark(other, expanded) for expanded in (False, True)] == [1, 0]
+    before, now = (SimpleNamespace(plan=each) for each in (SearchPlan(PROJECTION), plan))
+    assert (vectors_mark(before) == vectors_mark(now)) == same
 
 
 def test_a_passage_of_two_pages_is_in_the_first_one_in_a_copy(tmp_path):

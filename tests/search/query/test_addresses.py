@@ -65,8 +65,6 @@ ADDRESSES = {
         ("a.html", "x", SITE, "https://a.example/1", "https://a.example/1#x"),
         ("a.html", "x", "", "https://a.example/1", "https://a.example/1#x"),
         ("a.html", "x", "", "", ""),
-        ("/srv/a.html", "x", SITE, "", ""),
-        ("../a.html", "x", SITE, "", ""),
     ],
 )
 def test_an_address_is_the_site_the_path_and_the_anchor(file, anchor, site, canonical, expected):

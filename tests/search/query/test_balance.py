@@ -5,7 +5,6 @@ import pytest
 
 from helpers.indexes import Given, found_by, made, queries, write_index
 from metasearch.encoders.pool_scores import balance
-from metasearch.errors import ConfigError
 from metasearch.search.index.exact_search import to_int8
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.searcher import Searcher
@@ -32,9 +31,8 @@ def test_hits_are_those_of_the_scores_of_all_passages_balanced(tmp_path, keys, e
     texts = [str(i) for i in range(len(asked))]
     plain = np.float32(asked @ (codes * steps[:, None]).T)
     if expand:
-        found.store.expand()
         where = {passage.text: i for i, passage in enumerate(content.passages)}
-        for query, ranking in enumerate(found_by(found.store, asked, 60, expanded=True)):
+        for query, ranking in enumerate(found_by(found.store.expand(), asked, 60)):
             plain[query, [where[text] for text, _ in ranking]] = [score for _, score in ranking]
     for hits, wanted in zip(
         found.search(texts, top_k=9, expand=expand, balance=True, by="passage"), balanced(plain, tags), strict=True
@@ -52,11 +50,3 @@ def test_only_the_languages_that_are_searched_are_balanced(tmp_path):
     assert [hit.score for hit in both] != [plain[hit.passage.text] for hit in both]
     whole = [hit for hit in found.search(["0"], top_k=60, balance=True)[0] if hit.passage.language != "el"]
     assert [(hit.passage.text, hit.score) for hit in both] == [(hit.passage.text, hit.score) for hit in whole]
-
-
-@pytest.mark.parametrize("languages", [["fr"], ["de", "fr"]])
-def test_a_language_that_no_passage_is_in_is_refused_and_no_more_is_said(tmp_path, languages, caplog):
-    found = searcher(tmp_path / "index", made(30), queries())
-    with pytest.raises(ConfigError, match="no passage is in language 'fr'"):
-        found.search(["0"], languages=languages, balance=True)
-    assert not caplog.records

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from functools import cache, partial
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -30,28 +31,26 @@ def encoder():
     return tiny.build()
 
 
-def searcher_of(folder, rows, place=None, expand=False):
+def searcher_of(folder, rows, place=None):
     folder.mkdir(exist_ok=True)
     path = folder / "rows.jsonl"
     lines = [{"text": text, "language": language, "n": number} for text, language, number in rows]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     update(folder / "index", [path], encoder(), IndexSettings(names=False, neutral=False))
     local = Searcher(LocalStore.open(folder / "index"), encoder())
-    if expand:
-        local.store.expand()
-    return place(local, expand) if place else local
+    return place(local) if place else local
 
 
-def in_qdrant(local, expand):
+def in_qdrant(local):
     client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
     address = Address.parse("qdrant://localhost:6333/help")
-    copy_to_qdrant(local.store, address, local.cut_words, expand, client=client)
+    copy_to_qdrant(local.store, address, local.cut_words, client=client)
     return Searcher(QdrantStore(address, client), encoder())
 
 
-def in_postgresql(server, local, expand):
+def in_postgresql(server, local):
     address = server.address("help")
-    PostgresStore.copy(local.store, address, local.cut_words, expand, lambda done, total: None)
+    PostgresStore.copy(local.store, address, local.cut_words, lambda done, total: None)
     return Searcher(PostgresStore.open(address), encoder())
 
 
@@ -91,9 +90,15 @@ def test_each_text_is_one_hit_with_all_its_places_and_languages(tmp_path_factory
 EVERYWHERE = [(text, language, None) for text in TEXTS for language in LANGUAGES] + [(TEXTS[0], "de", None)]
 
 
-@pytest.mark.parametrize("how", ["plain", "balance", "expand", "hybrid"])
 @pytest.mark.parametrize(
-    "place", ["folder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("qdrant", "postgresql"))]
+    ("place", "how"),
+    [
+        *product(["folder"], ["plain", "balance", "expand", "hybrid"]),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in product(["qdrant", "postgresql"], ["plain", "hybrid"])
+        ),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 def test_each_way_to_rank_finds_as_many_texts_as_are_asked_for(how, place, tmp_path, request):
@@ -101,7 +106,7 @@ def test_each_way_to_rank_finds_as_many_texts_as_are_asked_for(how, place, tmp_p
     places["postgresql"] = lambda: partial(in_postgresql, request.getfixturevalue("postgres"))
     if how == "hybrid":
         pytest.importorskip("bm25s")
-    searcher = searcher_of(tmp_path / "docs", EVERYWHERE, places[place](), how == "expand")
+    searcher = searcher_of(tmp_path / "docs", EVERYWHERE, places[place]())
     asked = {} if how == "plain" else {how: True}
     for top_k in (1, 5, 12, 40):
         check(searcher, EVERYWHERE, top_k, [], **asked)

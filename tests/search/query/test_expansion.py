@@ -9,16 +9,14 @@ from metasearch.encoders import pool_scores
 from metasearch.encoders.pool_scores import expanded
 from metasearch.errors import ConfigError
 from metasearch.search.documents.passage import Passage
-from metasearch.search.index import expansion
+from metasearch.search.index import mapped_vectors
 from metasearch.search.index.exact_search import to_int8
 from metasearch.search.index.local import LocalStore
 
 
 def search(folder, content, asked, top=60, languages=(), **keys):
     """Return texts and scores by the second vectors of a new index of some content."""
-    store = LocalStore.open(write_index(folder, content, **keys))
-    store.expand()
-    return found_by(store, asked, top, languages, expanded=True)
+    return found_by(LocalStore.open(write_index(folder, content, **keys)).expand(), asked, top, languages)
 
 
 def in_languages(content, tags):
@@ -59,14 +57,12 @@ def test_a_passage_that_is_found_in_one_language_was_moved_by_those_in_all(tmp_p
 def test_it_is_computed_once_for_the_same_passages(tmp_path, monkeypatch):
     folder, calls, make = write_index(tmp_path / "index", made(30)), [], pool_scores.expanded
     monkeypatch.setattr(pool_scores, "expanded", lambda *given: calls.append(1) or make(*given))
-    stores = [LocalStore.open(folder) for _ in range(3)]
-    for store in stores[:2]:
-        store.expand()
+    first, second = (found_by(LocalStore.open(folder).expand(), queries(), 30) for _ in range(2))
+    assert first == second
     assert len(calls) == 1
-    assert found_by(stores[0], queries(), 30, expanded=True) == found_by(stores[1], queries(), 30, expanded=True)
     for path in (folder / "expansion").glob("*/*.safetensors"):
         path.write_bytes(path.read_bytes()[:-1] + b"x")  # damaged: computed again
-    stores[2].expand()
+    LocalStore.open(folder).expand()
     assert len(calls) == 2
 
 
@@ -84,6 +80,6 @@ def test_an_index_without_two_languages_is_refused(tmp_path, tag, message):
 
 
 def test_an_index_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(expansion, "MOST", 8)
+    monkeypatch.setattr(mapped_vectors, "MOST", 8)
     with pytest.raises(ConfigError, match="all passages with each other, at most 8; the index has 9"):
         search(tmp_path / "index", made(9), queries())

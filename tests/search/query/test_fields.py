@@ -119,7 +119,7 @@ def in_qdrant_engine(store, request):
 
 def in_postgresql(store, request):
     address = request.getfixturevalue("postgres").address("help")
-    PostgresStore.copy(store, address, lambda texts: [[1] for _ in texts], False, lambda done, total: None)
+    PostgresStore.copy(store, address, lambda texts: [[1] for _ in texts], lambda done, total: None)
     return PostgresStore.open(address)
 
 

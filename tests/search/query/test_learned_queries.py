@@ -10,7 +10,7 @@ from metasearch.encoders.maps import shrunk_centre
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.indexes import index_documents, open_searcher
-from metasearch.search.query.queries import QueryCounter
+from metasearch.search.server.learning import QueryCounter
 
 QUERIES = [f"where is the {thing}" for thing in ("key", "bus", "cat", "mill", "boat", "lamp", "bread")]
 
@@ -84,7 +84,8 @@ def test_too_few_a_wrong_column_no_centre_and_a_copy_are_one_line_each(index, tm
 
 
 def test_a_server_writes_when_it_has_as_many_as_the_index_and_at_its_end(index):
-    counter, vectors = QueryCounter(index), np.eye(9, LocalStore.open(index).kind.dimension, dtype=np.float32)
+    store = LocalStore.open(index)
+    counter, vectors = QueryCounter(index, store), np.eye(9, store.kind.dimension, dtype=np.float32)
     counter.add(vectors[:4])
     assert learned(index) is None
     counter.add(vectors[4:5])

@@ -4,9 +4,6 @@ It is made by default where two languages have five passages each.
 """
 
 import json
-import sqlite3
-from contextlib import ExitStack
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,13 +13,10 @@ from helpers.serving import running
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.maps import estimate
 from metasearch.encoders.neutral import append
-from metasearch.errors import DataError, EncoderError, Interrupted, RunFolderError
+from metasearch.errors import DataError, EncoderError, Interrupted
 from metasearch.runs.callbacks import Callback
-from metasearch.search.index import database
-from metasearch.search.index.database import PROJECTED
 from metasearch.search.index.exact_search import to_int8
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.writer import writing
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.query.update import update
 from metasearch.search.settings import IndexSettings
@@ -231,38 +225,3 @@ def test_a_server_of_it_projects_embeddings_but_those_of_texts_that_are_compared
             np.testing.assert_allclose(answer["data"][0]["embedding"], vectors[0], atol=1e-5)
     np.testing.assert_allclose(searcher.encode_queries(["house number 7"]), expected["query"], atol=1e-5)
     assert np.abs(expected["document"] - expected["text"]).max() > 1e-2
-
-
-def test_an_index_of_an_earlier_version_opens_as_before_and_keeps_its_projection(docs, encoder, caplog, monkeypatch):
-    """Its vectors went through the projection before they were stored."""
-    index(docs, encoder, "anew")
-    store, rows = LocalStore.open(docs / "anew"), range(50)
-    kind = replace(store.kind, settings={**store.kind.settings, "neutral": True})
-    with writing(docs / "anew", store.kind) as anew:
-        given = [(anew.places_by_file[name], (store.root / name).as_posix()) for name in store.files]
-        files = [replace(places, file=replace(places.file, path=path)) for places, path in given]
-    with ExitStack() as stack:
-        with monkeypatch.context() as patched:
-            patched.setattr(database, "SCHEMA", PROJECTED)
-            earlier = stack.enter_context(writing(docs / "index", kind))
-        passages = [passage for passage, _ in store.passages(rows)]
-        earlier.upsert(store.quantised.take(rows), passages, store.row_keys())
-        earlier.finish(files, store.plan)
-    assert contents(docs) == contents(docs, "anew")
-    write(fr=25)
-    assert index(docs, encoder, neutral=True).encoded == 25
-    assert "in languages outside the estimate of the language bias: fr 25;" in caplog.text
-    arrays, vectors = contents(docs)
-    assert arrays == contents(docs, "anew")[0]
-    text = SENTENCES["fr"].format(7)
-    (expected,) = store.plan.projection(encoder.encode([text], "candidate"))
-    np.testing.assert_allclose(vectors[text], expected, atol=0.01)
-
-
-def test_a_damaged_map_is_named(docs, encoder):
-    index(docs, encoder)
-    with sqlite3.connect(docs / "index" / "index.sqlite") as file:
-        file.execute("UPDATE state SET crc = crc + 1 WHERE number = 1")
-    for use in (lambda: index(docs, encoder), lambda: LocalStore.open(docs / "index")):
-        with pytest.raises(RunFolderError, match=r"index.sqlite: the index is damaged\. Restore the file"):
-            use()

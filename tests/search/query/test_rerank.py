@@ -1,4 +1,4 @@
-"""A search whose best passages are reranked, in a folder and in Qdrant, from Python, the command line and HTTP."""
+"""A search whose best passages are reranked."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import pytest
 from helpers.indexes import Given, made, queries, write_index
 from metasearch.errors import ConfigError
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.qdrant import Address, QdrantStore
 from metasearch.search.query.searcher import Searcher
 
 
@@ -23,23 +22,9 @@ class LastDigit:
         return np.array([int(text[-1]) for text in texts], np.float32)
 
 
-@pytest.fixture(params=["folder", "qdrant"])
-def store(request, tmp_path):
-    local = LocalStore.open(write_index(tmp_path / "index", made(60)))
-    if request.param == "folder":
-        return local
-    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    from metasearch.search.index.qdrant import copy_to_qdrant
-
-    address = Address.parse("qdrant://localhost:6333/help")
-    copy_to_qdrant(local, address, lambda texts: [[1] for _ in texts], client=client)
-    return QdrantStore(address, client)
-
-
-@pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
-def test_the_best_passages_are_ordered_by_the_reranker(store):
+def test_the_best_passages_are_ordered_by_the_reranker(tmp_path):
     reranker = LastDigit()
-    searcher = Searcher(store, Given(queries()), reranker)
+    searcher = Searcher(LocalStore.open(write_index(tmp_path / "index", made(60))), Given(queries()), reranker)
     first = searcher.search(["0", "1"], top_k=12, languages=["de", "tr"])
     found = searcher.search(["0", "1"], top_k=5, languages=["de", "tr"], rerank=12)
     assert reranker.read == [12, 12]

@@ -9,8 +9,8 @@ import pytest
 from metasearch.errors import ConfigError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import shown
+from metasearch.search.index.writer import writing
 from metasearch.search.indexes import change_index, index_documents, open_searcher
-from metasearch.search.query.roots import Root
 
 TEXTS = {"key.en.txt": "The key is under the mat.", "more/bus.en.txt": "The bus leaves at noon."}
 
@@ -147,31 +147,14 @@ def test_a_root_is_a_folder_that_holds_all_documents(work):
         index("site", root=Path("nowhere"))
 
 
-@pytest.fixture
-def earlier(work, monkeypatch):
-    """The index of an earlier release, which names documents as they were given."""
-    with monkeypatch.context() as patched:
-        patched.setattr("metasearch.search.query.update.choose_root", lambda *_: Root(None, {}))
-        index("site")
-    assert LocalStore.open(Path("help.index")).root is None
-    return work
-
-
-def test_an_index_of_an_earlier_release_keeps_names_as_given(earlier, monkeypatch):
-    assert changes(index("site")) == (0, 0, 0, 0)
-    assert names() == found() == {f"site/{name}" for name in TEXTS}
-    write(earlier / "elsewhere", {"news/a.en.txt": "It rains."})
-    monkeypatch.chdir(earlier / "elsewhere")
-    with pytest.raises(ConfigError, match=r"none of its 2 documents, such as 'site/key\.en\.txt', was named or exists"):
-        index("news", to="../help.index")
-    assert index("news", to="../help.index", drop=True).dropped == 2
-
-
-def test_an_index_of_an_earlier_release_gets_a_root(earlier):
-    with pytest.raises(ConfigError, match=r"2 existing documents that were not named, such as 'site/key\.en\.txt'"):
-        index(earlier / "site")
-    assert changes(index(earlier / "site", root=Path())) == (0, 0, 0, 0)
-    assert LocalStore.open(Path("help.index")).root == earlier
+def test_an_index_of_an_earlier_release_without_a_root_is_refused(work):
+    index("site")
+    with writing(Path("help.index"), LocalStore.open(Path("help.index")).kind) as writer:
+        del writer.state["root"]
+        writer.change({})
+    for call in (lambda: index("site"), lambda: change_index(Path("help.index"), root=Path("site"))):
+        with pytest.raises(ConfigError, match="an earlier release made it, without a root; make a new index"):
+            call()
 
 
 def test_a_link_to_a_release_is_the_root_wherever_it_leads(work):

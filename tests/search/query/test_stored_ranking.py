@@ -8,7 +8,7 @@ import pytest
 
 from metasearch.errors import ConfigError
 from metasearch.search.documents.languages import are_translated
-from metasearch.search.index import expansion
+from metasearch.search.index import mapped_vectors
 from metasearch.search.index.base import SearchError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.indexes import change_index, index_documents, open_searcher
@@ -60,7 +60,7 @@ def test_the_ranking_changes_without_a_document_and_keeps_all_vectors(made):
 
 def test_an_index_that_cannot_be_expanded_names_the_option_that_searches_it(made, monkeypatch):
     change_index(made, {"expand": True})
-    monkeypatch.setattr(expansion, "MOST", 3)
+    monkeypatch.setattr(mapped_vectors, "MOST", 3)
     with pytest.raises(SearchError, match=r"at most 3; the index has 4\. i is searched with expansion .* --no-expand$"):
         scores()
     with pytest.raises(SearchError, match=r"at most 3; the index has 4$"):

@@ -119,14 +119,6 @@ def test_a_page_is_compared_with_all_pages_whenever_it_comes(docs):
         index(docs, name="whole")
 
 
-def test_a_text_at_two_places_is_one_hit_that_counts_them(docs):
-    write_rows("docs/more.en.jsonl", (EN[0], EN[0]))
-    done = index(docs)
-    assert (done.passages, done.encoded) == (7, 5)
-    (hit,) = [hit for hit in searcher(docs).search([EN[0]])[0] if hit.passage.text == EN[0]]
-    assert (hit.passage.file, hit.places) == ("faq.en.jsonl", 3)
-
-
 @pytest.mark.parametrize("damage", ["UPDATE codes SET crc = crc + 1", "UPDATE passage SET text = 'x' WHERE id = 1"])
 def test_a_damaged_index_is_refused_before_documents_are_read(docs, damage):
     index(docs)

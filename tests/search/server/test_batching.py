@@ -3,10 +3,7 @@
 import asyncio
 import threading
 
-import pytest
-
 from metasearch.search.server.batching import Batcher
-from metasearch.search.server.errors import RequestError
 from metasearch.search.server.settings import Limits
 
 
@@ -87,20 +84,6 @@ def test_what_was_cancelled_is_not_begun():
 
     assert working(scenario, doer) == (["A"], ["C"], 0)
     assert doer.called == [("e", ["a"]), ("e", ["c"])]
-
-
-def test_more_than_may_wait_are_asked_to_come_again():
-    async def scenario(batches):
-        two = [batches.submit("e", [text]) for text in "ab"]
-        await asyncio.sleep(0)
-        with pytest.raises(RequestError, match="2 requests are waiting") as refused:
-            await batches.submit("e", ["c"])
-        await asyncio.gather(*two)
-        return refused.value, await batches.submit("e", ["c"])
-
-    refused, later = working(scenario, waiting=2)
-    assert (refused.status_code, refused.headers) == (429, {"retry-after": "1"})
-    assert later == ["C"]
 
 
 def test_a_batch_that_outlives_the_batcher_is_known_and_not_waited_for():

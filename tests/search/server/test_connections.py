@@ -1,11 +1,13 @@
 """A connection that sends no request in time is closed; one that does is not."""
 
+import contextlib
 import socket
 import time
 
 import pytest
 
 from helpers.serving import eventually, running
+from metasearch.search.server import server
 
 HEAD = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n"
 TIMEOUT = 0.5
@@ -44,3 +46,18 @@ def test_a_client_that_asks_again_and_again_stays_connected(port):
             connection.sendall(HEAD + b"\r\n")
             eventually(lambda: b"HTTP/1.1 200" in connection.recv(9999))
             time.sleep(TIMEOUT / 3)
+
+
+def test_a_body_that_goes_on_after_its_refusal_is_cut_off(port, monkeypatch):
+    monkeypatch.setattr(server, "_REFUSED_BODY", 0.1)
+    head = HEAD.replace(b"GET /health/live", b"POST /search")
+    head += b"content-type: application/json\r\ncontent-length: 999999999\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(head)
+        assert b"HTTP/1.1 413" in connection.recv(9999)
+        began = time.monotonic()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while time.monotonic() - began < 20:
+                connection.sendall(bytes(1000))
+                time.sleep(0.01)
+        assert time.monotonic() - began < 20

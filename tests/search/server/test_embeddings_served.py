@@ -1,7 +1,6 @@
 """`POST /v1/embeddings`: the encoder's own vectors, however they are asked for and whoever else asks."""
 
 import base64
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -67,24 +66,6 @@ def test_base64_is_little_endian_float32(served):
     _, packed = served.post("/v1/embeddings", {"input": TEXTS, "encoding_format": "base64"})
     read = [np.frombuffer(base64.b64decode(row["embedding"]), "<f4") for row in packed["data"]]
     np.testing.assert_allclose(read, vectors(floats), atol=1e-6)
-
-
-@pytest.mark.slow
-def test_a_text_has_the_same_vector_whoever_asks_at_the_same_time(served, searcher):
-    texts = [f"{text} {i}" for i in range(2) for text in TEXTS]
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda text: served.post("/v1/embeddings", {"input": text}), texts))
-    assert {status for status, _ in answers} == {200}
-    alone = np.concatenate([searcher.encoder.encode([text], "candidate") for text in texts])
-    np.testing.assert_allclose(np.concatenate([vectors(answer) for _, answer in answers]), alone, atol=1e-6)
-
-
-def test_requests_at_the_same_time_are_batched(searcher):
-    with running(searcher, batch_wait=200) as server, ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda i: server.post("/v1/embeddings", {"input": f"text {i}"}), range(8)))
-        lines = server.send("GET", "/metrics")[2].decode().splitlines()
-    (batches,) = [line for line in lines if line.startswith("metasearch_batch_texts_count ")]
-    assert float(batches.split()[1]) <= 2
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.serving import demo_passages, running
-from metasearch.search.index import expansion
+from metasearch.search.index import mapped_vectors
 from metasearch.search.settings import RankingSettings
 
 
@@ -44,8 +44,8 @@ def test_expand_scores_passages_with_their_like_in_other_languages(served, searc
     _, moved = served.post("/search", {"query": query, "top_k": 9, "by": "passage", "expand": True})
     assert [hit["text"] for hit in moved["results"][0]["hits"]] == expected
     assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
-    monkeypatch.setattr(expansion, "MOST", 1)
-    monkeypatch.setattr(searcher.store, "expanded", None)
+    monkeypatch.setattr(mapped_vectors, "MOST", 1)
+    monkeypatch.delitem(vars(searcher.store), "_expanded")
     status, answer = served.post("/search", {"query": query, "expand": True})
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (422, "cannot_expand", "expand")
     assert answer["error"]["message"].startswith("expand: expansion compares all passages with each other, at most 1")

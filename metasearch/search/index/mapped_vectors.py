@@ -1,12 +1,9 @@
-"""Second vectors of an index, moved towards other languages (`metasearch.encoders.pool_scores`).
-
-They are computed at the first search that needs them, and cached in the folder of the index.
-"""
+"""Vectors of an index through its projection, or moved towards other languages: computed once, cached in its folder."""
 
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +13,42 @@ from metasearch.config.languages import UNKNOWN
 from metasearch.data.formats.arrays import derive
 from metasearch.search.index.base import SearchError
 from metasearch.search.index.exact_search import Quantised, to_int8
+from metasearch.search.index.plan import SearchPlan
 
-FOLDER = "expansion"
 MOST = 2**18
 """Passages of an index that can be expanded, each of which is compared with all of the others."""
+_AT_ONCE = 2**14
+"""Rows that are projected at a time."""
 
 log = logging.getLogger(__name__)
+
+
+def projected(folder: Path, contents: str, plan: SearchPlan, stored: Callable[[], Quantised]) -> Quantised:
+    """Return the vectors of all rows through the projection of a plan, from their cache if possible.
+
+    Args:
+        folder: of the index.
+        contents: hash of its rows.
+        plan: of the index.
+        stored: returns the vectors of all rows as the encoder gives them.
+    """
+
+    def compute() -> Mapping[str, NDArray[np.generic]]:
+        before = stored()
+        codes, steps = np.empty_like(before.codes), np.empty_like(before.steps)
+        for start in range(0, len(codes), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            codes[part], steps[part] = to_int8(plan.documents(before.take(part)))
+        return {"codes": codes, "steps": steps}
+
+    key = hashlib.sha256(json.dumps([1, contents]).encode() + plan.packed_projection).hexdigest()
+    return Quantised(**derive(folder / "projection", key, compute))
 
 
 def expand_vectors(
     folder: Path, contents: str, quantised: Quantised, languages: Mapping[str, NDArray[np.bool_]]
 ) -> Quantised:
-    """Return the second vectors of all rows; rows of unknown language keep theirs.
+    """Return the vectors of all rows moved towards other languages; rows of unknown language keep theirs.
 
     Args:
         folder: of the index.
@@ -61,4 +82,4 @@ def expand_vectors(
         return to_int8(vectors)._asdict()
 
     key = hashlib.sha256(json.dumps([3, ALPHA, contents]).encode()).hexdigest()
-    return Quantised(**derive(folder / FOLDER, key, compute))
+    return Quantised(**derive(folder / "expansion", key, compute))
