@@ -39,8 +39,9 @@ from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
 from metasearch.search.query.passages import cutting
-from metasearch.search.tune import job, workshop
+from metasearch.search.tune import compare, job, workshop
 from metasearch.search.tune.choice import Choice
+from metasearch.search.tune.compare import Comparison
 from metasearch.search.tune.job import TuneRun
 from metasearch.search.tune.pages import Pages
 from metasearch.search.tune.steps import Step, list_steps
@@ -63,7 +64,8 @@ class Claim(TuneRun):
     chosen: Choice
 
     def _work(self, callback: Callback) -> None:
-        self.chosen = self._compare(callback)
+        self.comparison = Comparison.open(self, self.labels, self.encoder, self.store, callback, self._note, self.limit)
+        self.chosen = self.comparison.choose()
         self.table = Table.read(self.files)
         self.fresh = self._score_new([line for line in self.table.lines if not line[0].shuffled], callback)
         self.files.finish(str(self.chosen), used(self.seconds, self.encoder.device))
@@ -131,7 +133,7 @@ def share(untrained: bool) -> None:
     vars(job).update(load_encoder=load_base)
     vars(workshop).update(CachedEncoder=lambda encoder: known.get(id(encoder)) or CachedEncoder(encoder))
     if untrained:
-        vars(job).update(
+        vars(compare).update(
             list_steps=lambda *args, **more: [step for step in list_steps(*args, **more) if not step.trains]
         )
 

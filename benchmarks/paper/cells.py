@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.common.rows import Row
 from metasearch.config import yaml
 from metasearch.config.base import Settings
-from metasearch.config.library import resolve_names
+from metasearch.config.library import Library
 from metasearch.config.measure import REORDERED
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT
 from metasearch.config.run import RunConfig, ScoreConfig
@@ -147,7 +147,7 @@ def _write(rows: Sequence[Row], benchmark: Benchmark, folder: Path) -> None:
         )
     kind: type[RunConfig | ScoreConfig] = RunConfig if "recipe" in first["config"] else ScoreConfig
     files = RunFolder.create(
-        folder, yaml.check(resolve_names(_in_sections(first["config"], kind)), kind, "config of a row"), first["data"]
+        folder, yaml.check(_resolve_names(_in_sections(first["config"], kind)), kind, "config of a row"), first["data"]
     )
     for row in rows:
         facts = {key: row[key] for key in _FACTS} | {"fold_seed": None, "split": "test"}
@@ -156,6 +156,16 @@ def _write(rows: Sequence[Row], benchmark: Benchmark, folder: Path) -> None:
         results.questions.save(query_results_path(files.path, row["task"], row["learner"], "test"), facts | stamp)
         files.add_results({**facts, **each, **stamp} for each in results.rows())
     files.finish(f"# {first['learner']}\n", first["facts"])
+
+
+def _resolve_names(config: Row) -> yaml.Tree:
+    """Return the settings of a run with its task and mode in place of their names, which rows have."""
+    found, where, library = dict(config), dict(config["data"]), Library(config["data"].get("include") or ())
+    if isinstance(found.get("mode"), str):
+        found["mode"] = library.mode(found["mode"])
+    if isinstance(where.get("task"), str):
+        found["data"] = where | library.declared(where["task"])
+    return found
 
 
 def _in_sections(config: Row, kind: type[Settings]) -> Row:

@@ -65,7 +65,6 @@ class Revision:
         shutil.rmtree(new := self.index.with_name(f"{self.index.name}-one"), ignore_errors=True)
         return self.run("index", str(self.index.with_name("one.txt")), "--encoder", self.encoder, "-o", str(new))
 
-
     def tune(self) -> tuple[float, float]:
         """Tune on the labels and help pages of the example."""
         shutil.rmtree(new := self.index.with_name(f"{self.index.name}-tuned"), ignore_errors=True)

@@ -42,11 +42,11 @@ QUICK = ("budget.meta_train=2", "budget.meta_valid=2", "budget.meta_batch=1", "b
 
 @pytest.mark.slow
 def test_points_of_a_small_study_are_trained_once_scored_on_dev_alone_and_listed_best_first(tmp_path, monkeypatch):
-    from metasearch.pipelines import dev_evaluator
+    from metasearch.pipelines import factory
 
-    path, scored, evaluate = tmp_path / "small.jsonl", [], dev_evaluator.evaluate
+    path, scored, evaluate = tmp_path / "small.jsonl", [], factory.evaluate
     monkeypatch.setattr(
-        dev_evaluator, "evaluate", lambda e, data, *m, **how: scored.append(data) or evaluate(e, data, *m, **how)
+        factory, "evaluate", lambda e, data, *m, **how: scored.append(data) or evaluate(e, data, *m, **how)
     )
     words = ["--task", "demo", "--encoder", "tiny", "--learner", "fine-tune:mono-mono", "--axis", "outer.lr=1e-5,1e-3"]
     words += [word for each in QUICK for word in ("--set", each)]

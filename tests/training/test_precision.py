@@ -6,7 +6,7 @@ from helpers.training import small
 from metasearch.config.library import Library
 from metasearch.encoders.load import load_encoder
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.pipelines import dev_evaluator
+from metasearch.pipelines import factory
 from metasearch.pipelines.factory import fit, make_learner
 
 
@@ -19,7 +19,7 @@ def test_dev_scores_while_training_have_the_precision_of_the_run(monkeypatch):
     )
     learner, asked = make_learner(recipe, load_encoder("tiny", device="cpu")), []
     monkeypatch.setattr(
-        dev_evaluator, "evaluate", lambda *args, **keys: asked.append(keys["precision"]) or evaluate(*args, **keys)
+        factory, "evaluate", lambda *args, **keys: asked.append(keys["precision"]) or evaluate(*args, **keys)
     )
 
     fit(learner, benchmark, recipe, max_steps=1, precision="bfloat16")
