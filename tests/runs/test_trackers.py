@@ -212,8 +212,8 @@ def test_what_wandb_reads_from_the_environment_is_not_given(given, package, tmp_
 
 def test_a_package_that_is_not_installed_is_named_before_the_run(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    line = r"pip install 'metasearch-encoders\[track\]'"
-    with pytest.raises(ConfigError, match=f"^--track mlflow needs the package mlflow: {line}$"):
+    line = "pip install 'mlflow"
+    with pytest.raises(ConfigError, match=f"^--track mlflow needs the package mlflow: {line}"):
         add_trackers(lambda stage: None, ["mlflow"], tmp_path)
 
 

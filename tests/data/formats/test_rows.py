@@ -249,7 +249,7 @@ def test_a_cell_of_a_workbook_beside_the_columns_is_named(tmp_path):
 
 def test_a_workbook_without_openpyxl_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(DataError, match=r"a\.xlsx needs the package openpyxl: pip install '.*\[excel\]'"):
+    with pytest.raises(DataError, match=r"a\.xlsx needs the package openpyxl: pip install 'openpyxl"):
         list(read_rows(tmp_path / "a.xlsx"))
 
 

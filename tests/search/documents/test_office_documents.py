@@ -122,7 +122,7 @@ def test_a_damaged_file_and_a_missing_package_are_named(tmp_path, monkeypatch, n
         read(tmp_path / name)
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(
-        DataError, match=rf"needs the package {package}: pip install 'metasearch-encoders\[documents\]'"
+        DataError, match=rf"needs the package {package}: pip install 'mammoth"
     ):
         read(tmp_path / name)
 
