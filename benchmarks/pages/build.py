@@ -20,9 +20,8 @@ from benchmarks.pages.mallard import read_help
 from benchmarks.pages.manuals import read_manual
 from benchmarks.pages.page import ENGLISH, Page, sample, translated
 from benchmarks.pages.variants import write_variants
-from benchmarks.pages.whole import FOLDER, GUIDE
+from benchmarks.pages.whole import FOLDER, GUIDE, write_manuals
 from benchmarks.pages.whole import PACKAGES as WHOLE
-from benchmarks.pages.whole import write_manuals
 from metasearch.errors import DataError
 
 GNOME = ("en", "cs", "de", "es", "fr", "hu", "id", "ko", "pl", "ru", "sv")
