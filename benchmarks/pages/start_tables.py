@@ -1,4 +1,4 @@
-"""The table of `results/starts.jsonl`: what each arm gains more than `metasearch adapt`, which ships."""
+"""The tables of `results/starts.jsonl`: what each arm gains more than another one, such as what ships."""
 
 from collections.abc import Sequence
 
@@ -13,50 +13,56 @@ LABELLED, OTHER = 0, 1
 """Parts of a row: pages with labels, asked in other languages, and other pages."""
 
 
-def differences(rows: Sequence[Row], arm: str, part: int, counts: Sequence[int]) -> tuple[list[float], list[str]]:
-    """Return the differences of titles from what ships, as means of pages, and the page of each title, `(n,)`."""
+def differences(
+    rows: Sequence[Row], arm: str, base: str, part: int, counts: Sequence[int]
+) -> tuple[list[float], list[str]]:
+    """Return the differences of titles between two arms, as means of pages, and the page of each title, `(n,)`."""
     last = {(row["set"], row["labels"], row["arm"]): row["pages"][part] for row in rows}
     values, pages = list[float](), list[str]()
     for (name, count, own), found in last.items():
         if own == arm and count in counts:
-            base = last[name, count, REMEMBERED]
+            before = last[name, count, base]
             for page, (size, total) in found.items():
-                values += [(total - base[page][1]) / size] * int(size)
+                values += [(total - before[page][1]) / size] * int(size)
                 pages += [f"{name} {page}"] * int(size)
     return values, pages
 
 
-def by_page(rows: Sequence[Row], arm: str, part: int, counts: Sequence[int]) -> PairedTest:
-    """Return the test of an arm against what ships over titles, clustered by page."""
-    values, pages = differences(rows, arm, part, counts)
+def by_page(rows: Sequence[Row], arm: str, base: str, part: int, counts: Sequence[int]) -> PairedTest:
+    """Return the test of two arms over titles, clustered by page."""
+    values, pages = differences(rows, arm, base, part, counts)
     return clustered_test(values, [0.0] * len(values), pages)
 
 
-def by_manual(rows: Sequence[Row], arm: str, counts: Sequence[int]) -> PairedTest:
+def by_manual(rows: Sequence[Row], arm: str, base: str, counts: Sequence[int]) -> PairedTest:
     """Return the same test on labelled pages over the means of manuals."""
-    values, pages = differences(rows, arm, LABELLED, counts)
+    values, pages = differences(rows, arm, base, LABELLED, counts)
     sets = np.array([page.split()[0] for page in pages])
     means = [float(np.array(values)[sets == name].mean()) for name in dict.fromkeys(sets.tolist())]
     return paired_test(means, [0.0] * len(means))
 
 
-def table(rows: Sequence[Row]) -> str:
-    """Return the differences of mAP@20 from what ships; p is of labelled pages, after Holm's correction over arms."""
-    arms = [arm for arm in dict.fromkeys(row["arm"] for row in rows) if arm != REMEMBERED]
+def table(rows: Sequence[Row], base: str = REMEMBERED) -> str:
+    """Return the differences of mAP@20 from what ships, or from another arm.
+
+    The p-value is of labelled pages, after Holm's correction over arms.
+    """
+    arms = [arm for arm in dict.fromkeys(row["arm"] for row in rows) if arm != base]
     counts = sorted({row["labels"] for row in rows})
-    adjusted = holm([by_page(rows, arm, LABELLED, counts).p for arm in arms])
+    adjusted = holm([by_page(rows, arm, base, LABELLED, counts).p for arm in arms])
     lines = [
         (
             arm,
-            *(_cell(by_page(rows, arm, LABELLED, [count])) for count in counts),
-            _cell(by_manual(rows, arm, counts)),
+            *(_cell(by_page(rows, arm, base, LABELLED, [count])) for count in counts),
+            _cell(by_manual(rows, arm, base, counts)),
             "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
-            _cell(by_page(rows, arm, OTHER, counts)),
+            _cell(by_page(rows, arm, base, OTHER, counts)),
         )
         for arm, p in zip(arms, adjusted, strict=True)
     ]
     heads = [f"labelled pages, {count} labels" for count in counts]
-    return markdown(("Δ vs what ships", *heads, "both, over manuals", "Holm's p", "other pages"), lines)
+    head = "Δ vs what ships" if base == REMEMBERED else f"Δ vs {base}"
+    return markdown((head, *heads, "both, over manuals", "Holm's p", "other pages"), lines)
 
 
 def _cell(test: PairedTest) -> str:

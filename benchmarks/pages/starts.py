@@ -25,7 +25,7 @@ from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.pages.memory import LABELLED
 from benchmarks.pages.start_tables import table
 from benchmarks.pages.titles import ENCODER, Array, Known, Manual
-from benchmarks.paper.adapter_cells import recipe_of
+from benchmarks.paper.adapter_cells import STOPPED, recipe_of
 from metasearch.algorithms.base import EpisodeLearner
 from metasearch.algorithms.inner_loop import Model
 from metasearch.algorithms.sets import Prepared, prepare
@@ -38,6 +38,7 @@ from metasearch.encoders.adapter import MappedEncoder, MatrixAdapter
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.episodes.samplers import EpisodeSampler
 from metasearch.episodes.triplets import TripletSampler
+from metasearch.errors import Interrupted
 from metasearch.pipelines.factory import make_gradients
 from metasearch.runs.callbacks import SILENT
 from metasearch.search.query.searcher import QUERY
@@ -104,7 +105,9 @@ def learn(base: ms.Encoder, manuals: Sequence[Manual], start: str, rates: tuple[
     if start != IDENTITY:
         steps = schedule(recipe.budget, [("meta-train", recipe.budget.meta_train, Turns(manuals, recipe, seed))], None)
         rules, gradients = (recipe.outer, recipe.budget), make_gradients(encoder)
-        Trainer(learner, gradients, steps, *rules, dev=lambda: 0.0, callback=SILENT, seed=seed).fit()
+        trainer = Trainer(learner, gradients, steps, *rules, dev=lambda: 0.0, callback=SILENT, seed=seed)
+        if trainer.fit().reason == "interrupted":
+            raise Interrupted(STOPPED)
     return Learned(learner, recipe)
 
 

@@ -86,8 +86,8 @@ def test_differences_are_from_what_ships_with_each_page_as_one_cluster():
         for name in ("a", "b")
         for arm, gain in ((ANSWERED, 0.2), (REMEMBERED, 0.0), ("no labels", -0.4))
     ]
-    values, pages = start_tables.differences(rows, ANSWERED, start_tables.LABELLED, [32])
+    values, pages = start_tables.differences(rows, ANSWERED, REMEMBERED, start_tables.LABELLED, [32])
     np.testing.assert_allclose(values, 0.1)
     assert pages == [f"{name} p{i}" for name in "ab" for i in range(4) for _ in range(2)]
-    assert start_tables.by_manual(rows, "no labels", [32]).mean == pytest.approx(-0.2)
-    assert start_tables.by_manual(rows, "no labels", [32]).n == 2
+    assert start_tables.by_manual(rows, "no labels", REMEMBERED, [32]).mean == pytest.approx(-0.2)
+    assert start_tables.by_manual(rows, "no labels", REMEMBERED, [32]).n == 2
