@@ -3,7 +3,7 @@
     python -m benchmarks.pages.build -o ~/data/pages
 
 Each set is a folder of HTML pages, `LANGUAGE/NAME.html`, and `queries/SET.jsonl` beside them: a page's title in each of
-its languages. `whole` has whole manuals, and `SET-no-titles`, `SET-joined` and `SET-half` are variants of two sets.
+its languages. `whole` has whole manuals, and `SET-no-titles`, `SET-joined` and `SET-half` are variants of three sets.
 Nothing is installed.
 """
 

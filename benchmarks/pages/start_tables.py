@@ -47,7 +47,7 @@ def table(rows: Sequence[Row], base: str = REMEMBERED) -> str:
 
     The p-value is of labelled pages, after Holm's correction over arms.
     """
-    arms = [arm for arm in dict.fromkeys(row["arm"] for row in rows) if arm != base]
+    arms = sorted({row["arm"]: 0 for row in rows if row["arm"] != base}, key=lambda arm: arm.startswith("best"))
     counts = sorted({row["labels"] for row in rows})
     adjusted = holm([by_page(rows, arm, base, LABELLED, counts).p for arm in arms])
     lines = [
@@ -60,9 +60,17 @@ def table(rows: Sequence[Row], base: str = REMEMBERED) -> str:
         )
         for arm, p in zip(arms, adjusted, strict=True)
     ]
-    heads = [f"labelled pages, {count} labels" for count in counts]
+    heads = [f"labelled pages, {count} labels, {_mean(rows, base, LABELLED, [count])}" for count in counts]
+    other = f"other pages, {_mean(rows, base, OTHER, counts)}"
     head = "Δ vs what ships" if base == REMEMBERED else f"Δ vs {base}"
-    return markdown((head, *heads, "both, over manuals", "Holm's p", "other pages"), lines)
+    return markdown((head, *heads, "both, over manuals", "Holm's p", other), lines)
+
+
+def _mean(rows: Sequence[Row], arm: str, part: int, counts: Sequence[int]) -> str:
+    """Return the score of an arm, the mean over titles."""
+    last = {(row["set"], row["labels"]): row["pages"][part] for row in rows if row["arm"] == arm}
+    pages = [page for (_, count), own in last.items() if count in counts for page in own.values()]
+    return f"{100 * sum(total for _, total in pages) / sum(size for size, _ in pages):.1f}"
 
 
 def _cell(test: PairedTest) -> str:

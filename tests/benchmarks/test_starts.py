@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import metasearch as ms
-from benchmarks.pages import memory, start_tables, starts, titles
+from benchmarks.pages import build, memory, start_tables, starts, titles
 from benchmarks.paper.adapter_cells import recipe_of
 from metasearch.search.index.plan import Adapter
 from metasearch.search.tune.steps import ANSWERED, REMEMBERED
@@ -91,3 +91,13 @@ def test_differences_are_from_what_ships_with_each_page_as_one_cluster():
     assert pages == [f"{name} p{i}" for name in "ab" for i in range(4) for _ in range(2)]
     assert start_tables.by_manual(rows, "no labels", REMEMBERED, [32]).mean == pytest.approx(-0.2)
     assert start_tables.by_manual(rows, "no labels", REMEMBERED, [32]).n == 2
+
+
+def test_sections_of_the_guide_are_pages_by_their_anchors_without_their_titles(tmp_path):
+    for language, title in (("en", "First steps"), ("it", "Primi passi")):
+        path = tmp_path / "whole/maint-guide" / language / "start.html"
+        path.parent.mkdir(parents=True)
+        path.write_text(f'<h2><a id="first"></a>1.1. {title}</h2><p>{30 * "text "}</p>')
+    (pages,) = build.guide(tmp_path).values()
+    assert {tag: page.title for tag, page in pages.items()} == {"en": "First steps", "it": "Primi passi"}
+    assert all(page.title not in page.source for page in pages.values())
