@@ -3,7 +3,7 @@
     python -m benchmarks.pages.build -o ~/data/pages
 
 Each set is a folder of HTML pages, `LANGUAGE/NAME.html`, and `queries/SET.jsonl` beside them: a page's title in each of
-its languages. `whole` has whole manuals, and `SET-no-titles`, `SET-joined` and `SET-half` are variants of two sets.
+its languages. `whole` has whole manuals, and `SET-no-titles`, `SET-joined` and `SET-half` are variants of three sets.
 Nothing is installed.
 """
 
@@ -20,15 +20,15 @@ from benchmarks.pages.mallard import read_help
 from benchmarks.pages.manuals import read_manual
 from benchmarks.pages.page import ENGLISH, Page, sample, translated
 from benchmarks.pages.variants import write_variants
+from benchmarks.pages.whole import FOLDER, GUIDE, write_manuals
 from benchmarks.pages.whole import PACKAGES as WHOLE
-from benchmarks.pages.whole import write_manuals
 from metasearch.errors import DataError
 
 GNOME = ("en", "cs", "de", "es", "fr", "hu", "id", "ko", "pl", "ru", "sv")
 """Languages in which GNOME's help is nearly complete, at most one of a family that is easily confused."""
 GUIDES = ("gnome-help", "system-admin-guide")
 QUICK = 60
-VARIED = ("gnome60", "developers-reference")
+VARIED = ("gnome60", "developers-reference", "debian-reference")
 REFERENCE = ("en", "de", "es", "fr", "id", "it", "ja", "pt", "pt-br", "zh-cn", "zh-tw")
 DEVELOPERS = ("de", "fr", "it", "ja", "ru")
 FAQ = ("de", "fr", "it", "ja", "ko", "nl", "pt", "ru", "zh-cn")
@@ -103,6 +103,12 @@ def faq(root: Path) -> dict[str, dict[str, Page]]:
     return {name: found for name, found in pages.items() if ENGLISH in found and found[ENGLISH].title.endswith("?")}
 
 
+def guide(output: Path) -> dict[str, dict[str, Page]]:
+    """Return the sections of the guide for new maintainers without their titles, from the whole manual."""
+    folder = output / FOLDER / "maint-guide"
+    return read_manual({tag: sorted((folder / tag).glob("*.html")) for tag in (ENGLISH, *GUIDE)}, titles=False)
+
+
 def write(name: str, pages: Pages, output: Path) -> None:
     """Write a set: its pages, and the queries that ask for them."""
     queries = output / "queries" / f"{name}.jsonl"
@@ -135,6 +141,7 @@ def main(output: Path) -> None:
         write("developers-reference", translated(developers(root), DEVELOPERS), output)
         write("debian-faq", translated(faq(root), FAQ), output)
         write_manuals(root, output)
+        write("maint-guide", translated(guide(output), GUIDE), output)
     for name in VARIED:
         write_variants(output, name, QUICK)
     (output / "packages.json").write_text(json.dumps(versions, indent=1) + "\n", encoding="utf-8")
