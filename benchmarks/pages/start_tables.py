@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.common.rows import Row
-from metasearch.evaluation.statistics.paired import PairedTest, clustered_test, holm, paired_test
+from metasearch.evaluation.statistics.paired import PairedTest, clustered_test, holm, student
 from metasearch.runs.markdown import markdown
 from metasearch.search.tune.steps import REMEMBERED
 
@@ -39,7 +39,7 @@ def by_manual(rows: Sequence[Row], arm: str, base: str, counts: Sequence[int]) -
     values, pages = differences(rows, arm, base, LABELLED, counts)
     sets = np.array([page.split()[0] for page in pages])
     means = [float(np.array(values)[sets == name].mean()) for name in dict.fromkeys(sets.tolist())]
-    return paired_test(means, [0.0] * len(means))
+    return student(np.array(means), max(map(abs, means)))
 
 
 def table(rows: Sequence[Row], base: str = REMEMBERED) -> str:

@@ -11,6 +11,7 @@ in `-o`, made unless they are there; rows are in `results/starts.jsonl`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -34,7 +35,9 @@ from metasearch.config.recipe import Recipe
 from metasearch.config.seeding import stream
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.adapted import AdaptedEncoder
-from metasearch.encoders.adapter import MappedEncoder, MatrixAdapter
+from metasearch.encoders.adapter import MatrixAdapter
+from metasearch.encoders.maps import mapped
+from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.episodes.samplers import EpisodeSampler
 from metasearch.episodes.triplets import TripletSampler
@@ -184,7 +187,8 @@ def choose(base: ms.Encoder, others: Sequence[Manual], start: str) -> Choice:
 
 def closed(manual: Manual, labels: RetrievalData, before: Array) -> Array:
     """Return the adapter with answers behind another one, `(D, D)`."""
-    behind = Differences(MappedEncoder(manual.encoder, before), manual.index.passages)
+    through = ProjectedEncoder(manual.encoder, partial(mapped, matrix=before), (QUERY,))
+    behind = Differences(through, manual.index.passages)
     return np.asarray(behind.adapter(ANSWERED, labels) @ before)
 
 
