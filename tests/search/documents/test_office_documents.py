@@ -121,9 +121,7 @@ def test_a_damaged_file_and_a_missing_package_are_named(tmp_path, monkeypatch, n
     with pytest.raises(DataError, match=rf"{name}: damaged {kind}: "):
         read(tmp_path / name)
     monkeypatch.setitem(__import__("sys").modules, package, None)
-    with pytest.raises(
-        DataError, match=rf"needs the package {package}: pip install 'mammoth"
-    ):
+    with pytest.raises(DataError, match=rf"needs the package {package}: pip install 'mammoth"):
         read(tmp_path / name)
 
 
