@@ -112,11 +112,13 @@ def lay_out_vectors(encoder: AdaptedEncoder, groups: Sequence[Group]) -> tuple[l
         basis, coordinates = orthonormal.T, found.T
     texts = []
     for group in groups:
-        order = sorted(range(len(group)), key=lambda i: row[group[i]] >= count)
-        rows = torch.tensor([row[group[i]] for i in order], dtype=torch.long, device=encoder.device)
-        adapted, kept = rows[rows < count], rows[rows >= count]
+        places = [row[text] for text in group]
+        order = sorted(range(len(group)), key=lambda i: places[i] >= count)
+        first = sum(place < count for place in places)
+        rows, back = torch.tensor([[places[i] for i in order], order], device=encoder.device)
+        adapted, kept = rows[:first], rows[first:]
         features = {ADAPTED: vectors[adapted], COORDINATES: coordinates[adapted], KEPT: vectors[kept]}
-        texts.append(PackedTexts((features,), torch.tensor(order, device=rows.device).argsort(), len(group)))
+        texts.append(PackedTexts((features,), back.argsort(), len(group)))
     return texts, basis
 
 
