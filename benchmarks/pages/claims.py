@@ -19,7 +19,6 @@ import click
 import numpy as np
 
 from benchmarks.common.command import Command
-from benchmarks.common.documents import read
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.pages.pool import Query, read_queries
@@ -36,14 +35,13 @@ from metasearch.pipelines.run import silent
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.markdown import markdown
 from metasearch.runs.per_query_results import QueryResults
-from metasearch.search.documents.chunking import Settings
-from metasearch.search.documents.passage import Passage
-from metasearch.search.query.passages import cutting
+from metasearch.search.query.searcher import Searcher
 from metasearch.search.tune import compare, job, workshop
+from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.compare import Comparison
 from metasearch.search.tune.job import TuneRun
-from metasearch.search.tune.pages import Pages
+from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step, list_steps
 from metasearch.search.tune.table import Table, split_rankings
 from metasearch.training.hardware import used
@@ -71,24 +69,17 @@ class Claim(TuneRun):
         self.files.finish(str(self.chosen), used(self.seconds, self.encoder.device))
 
     def _score_new(self, lines: list[tuple[Step, Pool]], callback: Callback) -> Table:
-        config, whole = self.config, self.labels.hold_out(None)
-        passages = read_once(config.documents, cutting(self._index, self.encoder)[1])
-        found = Pages.of(self.asked, passages, config.documents, _ALL, config.same_page)
-        test = replace(found.data, candidates=(*found.data.candidates, *found.unlabelled))
+        whole, workshop, how = self.labels.hold_out(None), self.comparison.workshop, self.config
+        assert self.store is not None
+        assert workshop.searched is not None
+        test = Labels.on_index(self.store, self.asked, 0, how.same_page, _ALL, how.documents)[0].everything
         fresh = replace(whole, split=replace(whole.split, test=test))
+        asked = SearchedIndex.of(Searcher(self.store, self.encoder), test)
+        asked = replace(asked, queries={**workshop.searched.queries, **asked.queries})
+        workshop = replace(workshop, searched=asked)
         pools = {step: [pool for each, pool in lines if each == step] for step, _ in lines}
-        scores = {step: self.comparison.workshop.score(step, fresh, own, callback) for step, own in pools.items()}
+        scores = {step: workshop.score(step, fresh, own, callback) for step, own in pools.items()}
         return Table.of({(step, 0): join(each) for step, each in scores.items()}, self.table.measure)
-
-
-_READ: dict[tuple[str, ...], list[Passage]] = {}
-
-
-def read_once(documents: tuple[str, ...], how: Settings) -> list[Passage]:
-    """Return the passages of a set, whose pages name their language."""
-    if documents not in _READ:
-        _READ[documents] = list(read(documents, how))
-    return _READ[documents]
 
 
 def join(found: Mapping[Pool, Evaluation]) -> QueryResults:
