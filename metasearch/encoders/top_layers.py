@@ -113,6 +113,10 @@ class TopEncoder(Encoder):
         """Return the rows of each text in the table, as `Encoder.tokens` returns its tokens."""
         return [self.states.rows[role, text] for text in texts]
 
+    def lengths(self, texts: Iterable[str], role: Role) -> NDArray[np.int64]:
+        """Return each text's number of tokens; see `Encoder.lengths`."""
+        return self._encoder.lengths(texts, role)
+
     def encode(
         self, texts: Iterable[str], role: Role, output: Output = "sentence", batch_size: int = 64
     ) -> NDArray[np.float32]:

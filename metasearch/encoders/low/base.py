@@ -18,7 +18,8 @@ CLOSE = 0.995
 SAME = 1e-3
 """Largest relative distance of vectors that are equal up to the rounding of float32."""
 PROBED = 24, 200
-"""Tokens of the longer texts of a probe: T5 tells distances apart up to 128."""
+"""Tokens of the longer texts of a probe: T5 tells distances apart up to 128. BERT adds a vector for each position, so
+that the first length is enough."""
 
 
 class LowNetwork(ABC):
@@ -49,7 +50,8 @@ def tried(read: TextReader, network: nn.Module, convert: Callable[[], LowNetwork
     """Return what `convert` makes of a network, or why it is not used, as a probe of several texts finds."""
     try:
         made = convert()
-        columns, rows = probe_rows(read, *PROBED, read.window + 8)
+        lengths = PROBED[:1] if read.kind == "bert" else (*PROBED, read.window + 8)
+        columns, rows = probe_rows(read, *lengths)
         with torch.no_grad():
             expected = network(read.padded(columns, rows), "pooled")
         return _doubt(made, columns, rows, expected) or made
