@@ -54,19 +54,24 @@ def warn_of_unknown(encoder: Encoder, texts: Iterable[tuple[str, str]]) -> dict[
     return reasons
 
 
+def warn_of_unreadable(encoder: Encoder, query: str) -> None:
+    """Log a line for a query whose letters are mostly unknown to an encoder, so that its hits mean nothing."""
+    tokenizer = encoder.reader.fast_tokenizer
+    letters, lost, _ = _read(tokenizer, query[:_CHARACTERS]) if tokenizer else ([], 0, 0)
+    if lost > len(letters) / 2:
+        log.warning(
+            "the hits mean little: encoder '%s' cannot read %d of the %d letters of the query; ask in another script, "
+            "or make the index with an encoder that was trained on it", encoder.name, lost, len(letters),
+        )  # fmt: skip
+
+
 def _reason(tokenizer: Tokenizer, texts: Sequence[str]) -> str:
     """Return why a tokenizer hardly knows the language of texts; empty if it does."""
     letters = lost = tokens = by_character = 0
     for text in texts:
         own = text[:_CHARACTERS]
-        spans = _spans(tokenizer, own)
-        there = [unicodedata.category(each)[0] in "LM" for each in own]
-        times = Counter(i for _, start, end in spans for i in range(start, end))
-        gone = {i for known, start, end in spans if not known for i in range(start, end)}
-        at = [i for i, letter in enumerate(there) if letter]
-        letters += len(at)
-        lost += sum(i in gone or times[i] > 1 for i in at)
-        tokens += sum(any(there[start:end]) for _, start, end in spans)
+        at, without, read = _read(tokenizer, own)
+        letters, lost, tokens = letters + len(at), lost + without, tokens + read
         by_character += sum(unicodedata.name(own[i], "").startswith(_BY_CHARACTER) for i in at)
     if letters < _LETTERS:
         return ""
@@ -76,6 +81,17 @@ def _reason(tokenizer: Tokenizer, texts: Sequence[str]) -> str:
     if tokens > _TOKENS * (letters - by_character) + _TOKENS_BY_CHARACTER * by_character:
         return f"the tokenizer spells it, with {tokens / letters:.2f} tokens a letter"
     return ""
+
+
+def _read(tokenizer: Tokenizer, text: str) -> tuple[list[int], int, int]:
+    """Return the places of letters in a text, how many of them are lost, and the number of tokens with a letter."""
+    spans = _spans(tokenizer, text)
+    there = [unicodedata.category(each)[0] in "LM" for each in text]
+    times = Counter(i for _, start, end in spans for i in range(start, end))
+    gone = {i for known, start, end in spans if not known for i in range(start, end)}
+    at = [i for i, letter in enumerate(there) if letter]
+    lost = sum(i in gone or times[i] > 1 for i in at)
+    return at, lost, sum(any(there[start:end]) for _, start, end in spans)
 
 
 def _spans(tokenizer: Tokenizer, text: str) -> list[tuple[bool, int, int]]:

@@ -4,7 +4,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import metasearch as ms
-from metasearch.encoders.unknown_languages import _reason, warn_of_unknown
+from metasearch.encoders.unknown_languages import _reason, warn_of_unknown, warn_of_unreadable
 from metasearch.errors import MetasearchError
 from metasearch.pipelines.doctor import examine_folder
 
@@ -41,6 +41,18 @@ def tokenizer_of(words):
 )
 def test_a_language_is_known_by_its_letters(text, words, reason):
     assert _reason(tokenizer_of(words), [text]) == reason
+
+
+def test_a_query_whose_letters_are_mostly_unknown_is_named(caplog):
+    encoder = ms.load_encoder("mini")
+    for known in ("Wo ist die 鍵?", "Where is the key?", "12 + 30"):
+        warn_of_unreadable(encoder, known)
+    assert caplog.messages == []
+    warn_of_unreadable(encoder, "鍵はどこですか")  # 7 letters
+    assert caplog.messages == [
+        "the hits mean little: encoder 'mini' cannot read 7 of the 7 letters of the query; ask in another script, or "
+        "make the index with an encoder that was trained on it"
+    ]
 
 
 @pytest.mark.parametrize(("name", "lost"), [("mini", "100%"), ("mini-e5", "100%")])

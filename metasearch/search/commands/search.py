@@ -74,11 +74,12 @@ def command(
         for each, hits in zip(queries, found, strict=True):
             show = _json if as_json else _format_hits
             click.echo(show(each, hits, searcher, titled=query is None))
-        _say_cut(searcher, queries)
+        _warn(searcher, queries)
 
 
-def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
-    """Log queries that the encoder truncates."""
+def _warn(searcher: "Searcher", queries: Sequence[str]) -> None:
+    """Log queries that the encoder truncates or cannot read."""
+    from metasearch.encoders.unknown_languages import warn_of_unreadable
     from metasearch.search.query.searcher import QUERY
 
     limit = searcher.encoder.limit(QUERY)
@@ -86,6 +87,7 @@ def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
         if cut:
             shown = _printable(query)[:40]
             log.warning("the query '%s…' was truncated at %d tokens", shown, limit)
+        warn_of_unreadable(searcher.encoder, query)
 
 
 def _json(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled: bool) -> str:

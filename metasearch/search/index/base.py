@@ -25,7 +25,7 @@ _OPTIONS = {
     "length": "--chunk-tokens", "overlap": "--chunk-overlap", "names": "--language-from-filename", "prompts": "--prompt"
 }  # fmt: skip
 """Setting → the option of `metasearch index` with another name."""
-FREE = ("neutral", "translations")
+FREE = ("detect", "neutral", "translations")
 """Settings that may change in an index with vectors."""
 _SHOWN = 100
 """Names of fields that an error lists."""

@@ -85,6 +85,8 @@ class IndexWriter(LocalStore):
             state = database.new_state(asdict(kind))
         before = Kind(**state["kind"])
         before.require_same(folder, kind)
+        self.outdated = before.settings.get("detect") != kind.settings.get("detect")
+        """Whether languages were detected otherwise, so that unchanged documents are read again."""
         super().__init__(folder, database, {**state, "kind": asdict(before.with_free(kind))})
 
     def known(self, keys: Keys) -> NDArray[np.bool_]:

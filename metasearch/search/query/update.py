@@ -255,7 +255,8 @@ def plan(
     }
     if not drop:
         _require_named(store, root, named.union(*hidden.values()))
-    files, broken = _compare(found, store, documents, settings, strict, callback)
+    again = strict or store.outdated
+    files, broken = _compare(found, store, documents, settings, again, callback)
     for path in (path for paths in hidden.values() for path in paths):
         _keep_blocks(found, store, path)
     same = _decide(found, store)
@@ -265,7 +266,7 @@ def plan(
         try:
             if file is None:
                 raise broken[source.file]
-            if file == store.files.get(source.file) and not strict and source.file in same:
+            if file == store.files.get(source.file) and not again and source.file in same:
                 found.files.append(_linked(store.places_by_file[source.file], source))
             else:
                 _read(found, store, source, file, settings)
@@ -296,15 +297,15 @@ def _compare(
     store: IndexWriter,
     documents: Sequence[Source],
     settings: Settings,
-    strict: bool,
+    again: bool,
     callback: Callback,
 ) -> tuple[dict[str, SourceFile], dict[str, DataError]]:
-    """Add all pages to the plan without reading indexed ones; return readable documents, and the errors."""
+    """Add all pages to the plan without reading indexed ones, unless `again`; return readable ones, and the errors."""
     files, broken = dict[str, SourceFile](), dict[str, DataError]()
     for number, source in enumerate(documents, 1):
         try:
             file = SourceFile(source.file, source.size, source.digest, source.language)
-            if file == store.files.get(source.file) and not strict:
+            if file == store.files.get(source.file) and not again:
                 _keep_blocks(found, store, source.file)
             else:
                 add_page(found.pages, source, settings)

@@ -212,3 +212,12 @@ def test_settings_without_effect_are_named(docs, caplog):
         "column 'body' has no effect: no document has rows, such as .jsonl and .csv",
         "detect has no effect: texts without a language get the language 'en'",
     ]
+
+
+def test_detection_is_added_to_an_index_and_encodes_again_what_changes_its_language_alone(docs):
+    write_rows("docs/faq.jsonl", DE + EN)
+    assert index(docs, "docs/faq.jsonl", language="en").languages == {"en": 5}
+    done = index(docs, "docs/faq.jsonl", language="en", detect=("always", "de", "en"))
+    assert (done.encoded, done.languages) == (3, {"de": 3, "en": 2})
+    assert {language for language, *_, text in found(docs, DE[1]) if text in DE} == {"de"}
+    assert index(docs, "docs/faq.jsonl", language="en", detect=("always", "de", "en")).encoded == 0
