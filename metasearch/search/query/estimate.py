@@ -64,9 +64,9 @@ def check(encoder: Encoder, wanted: bool | None, plan: SearchPlan, counts: Mappi
 def renewed(store: IndexWriter, files: Sequence[FilePlaces], encoder: Encoder, wanted: bool | None) -> SearchPlan:
     """Return the plan of an index with some documents.
 
-    The stored projection stays unless a language is new or has at least twice as many passages in the sample as before,
-    and the map of translations until there are twice as many pages. Centre and sharpness go with them, and are also
-    estimated again where there are twice as many passages in all.
+    The stored projection stays unless a language is new, or has twice as many passages in the sample as before or half
+    as many; so does the map of translations until there are twice as many pages or half as many. Centre and sharpness
+    go with them, and are also estimated again where there are twice as many passages in all.
 
     Raises:
         DataError: a projection is wanted, and there are too few passages.
@@ -105,11 +105,11 @@ def _with_projection(
         raise DataError(f"--neutral {_too_few(counts)}")
     if len(counts) > 1 and not several and not had and not neutral:
         log.info("no language-neutral projection: it %s", _too_few(counts))
-    if not several and (had or sum(counts[tag] for tag in enough) < LEAST_PAGES):
+    if not several and ((had and wanted) or sum(counts[tag] for tag in enough) < LEAST_PAGES):
         return before
     same = before.projection is not None and several == bool(had)
     known = before.projection.languages if before.projection else ()
-    reason = _reason(dict(zip(known, before.texts, strict=True)), {tag: counts[tag] for tag in enough}) if same else ""
+    reason = _reason(dict(zip(known, before.texts, strict=True)), counts, enough) if same else ""
     if same and not reason:
         return before
     others = ", ".join(f"{tag} {count}" for tag, count in counts.items() if tag not in enough)
@@ -141,7 +141,7 @@ def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: Se
                 "translations are not used any more: %d pages have some, and %d are needed", len(groups), LEAST_PAGES
             )
         return replace(plan, translations=None, translated=0)
-    if had and not again and len(groups) < _GROWN * plan.translated:
+    if had and not again and plan.translated < _GROWN * len(groups) < _GROWN**2 * plan.translated:
         return plan
     pages = [known[path].keys[:FIRST] for group in groups for path in group]
     stored = store.stored_of(np.concatenate(pages))
@@ -262,11 +262,11 @@ def _too_few(counts: Mapping[str, int]) -> str:
     return f"needs {LEAST} passages in each of two languages or more; there are {shown}{hint}"
 
 
-def _reason(before: Mapping[str, int], counts: Mapping[str, int]) -> str:
+def _reason(before: Mapping[str, int], counts: Mapping[str, int], enough: Sequence[str]) -> str:
     """Return why a projection of so many texts a language is out of date; empty if it is not."""
-    grown = [
-        f"{tag} {before[tag]} → {count}" if tag in before else f"{tag} is new"
-        for tag, count in counts.items()
-        if count >= _GROWN * before.get(tag, 0)
-    ]
-    return ", ".join(grown)
+    found = [f"{tag} is new" for tag in enough if tag not in before]
+    for tag, had in before.items():
+        count = counts.get(tag, 0)
+        if (tag in enough and count >= _GROWN * had) or _GROWN * count <= had:
+            found.append(f"{tag} {had} → {count}")
+    return ", ".join(found)

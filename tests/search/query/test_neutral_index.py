@@ -142,15 +142,16 @@ def test_asked_for_it_is_an_error_where_it_cannot_be_made_before_anything_is_enc
     [
         ({"fr": 20}, "estimated again (fr is new) from de 25, en 25, fr 20; all vectors are kept"),
         ({"en": 50}, "estimated again (en 25 → 50) from de 25, en 50; all vectors are kept"),
+        ({"en": 12}, "estimated again (en 25 → 12) from de 25, en 12; all vectors are kept"),
     ],
 )
-def test_a_new_language_or_twice_the_passages_give_the_index_that_would_be_made_anew(
+def test_a_new_language_or_twice_or_half_the_passages_give_the_index_that_would_be_made_anew(
     change, line, docs, encoder, caplog
 ):
     index(docs, encoder)
     said(caplog)
     write(**change)
-    assert index(docs, encoder).encoded == sum(change.values()) - 25 * ("en" in change)
+    assert index(docs, encoder).encoded == max(0, sum(change.values()) - 25 * ("en" in change))
     assert said(caplog) == [f"language bias is removed: a projection was {line}"]
     index(docs, encoder, "anew")
     (arrays, vectors), (anew, others) = contents(docs), contents(docs, "anew")
@@ -159,6 +160,15 @@ def test_a_new_language_or_twice_the_passages_give_the_index_that_would_be_made_
     np.testing.assert_allclose(arrays["centre"], anew["centre"], atol=1e-4)
     for text, vector in others.items():
         np.testing.assert_allclose(vectors[text], vector, atol=0.02)
+
+
+def test_a_language_that_is_nearly_gone_leaves_the_projection(docs, encoder, caplog):
+    index(docs, encoder)
+    said(caplog)
+    write(en=2)
+    assert index(docs, encoder).neutral == ()
+    expected = "vectors are centred: their mean was estimated from de 25, en 2; all vectors are kept"
+    assert said(caplog) == [expected]
 
 
 def test_little_more_leaves_the_projection_as_it_is(docs, encoder, caplog):

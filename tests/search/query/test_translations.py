@@ -145,5 +145,5 @@ def test_it_needs_enough_pages_and_is_estimated_again_with_twice_as_many(tmp_pat
     index_documents([pages], folder, device="cpu", drop=True)
     assert LocalStore.open(folder).plan.translations is None
     assert "translations are not used any more: 0 pages have some, and 20 are needed" in caplog.text
-    assert LocalStore.open(folder).plan.languages == ("de", "en")  # the projection stays
+    assert LocalStore.open(folder).plan.languages == ()  # and the projection with them
     assert index([pages], folder, neutral=False).plan.projection is None
