@@ -13,6 +13,8 @@ from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import ALPHA, Place, Table
 
 _RANKED: Mapping[str, str] = {BALANCED: ", balanced scores", EXPANDED: ", document expansion"}
+RANKINGS: Mapping[str, Mapping[str, bool]] = {BALANCED: {"balance": True}, EXPANDED: {"expand": True}}
+"""Pool → the setting of an index that is searched in the same way."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,11 @@ class Choice:
     def best(self) -> Standing:
         """The one with the highest mean of those that may be kept; the simplest of equal ones."""
         return max((each for each in self.standings if str(each) not in self.refused), key=lambda each: each.mean.mean)
+
+    @property
+    def ranking(self) -> Mapping[str, bool]:
+        """Settings of an index that is searched as the kept one was scored."""
+        return RANKINGS.get(self.kept.pool, {})
 
     @property
     def first(self) -> str:

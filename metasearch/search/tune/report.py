@@ -20,7 +20,6 @@ from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import Ranking, load
 from metasearch.runs.versions import describe_versions, versions
 from metasearch.search.tune.choice import Choice, Moved
-from metasearch.search.tune.indexing import RANKINGS
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import ALPHA, SIDES, results_path
@@ -105,7 +104,7 @@ def _sentences(run: Run[TuneConfig], labels: Labels, choice: Choice | None, resu
         sentences.append("The adapter is in index/, computed from all labels; the model in model/ has none.")
     elif choice and choice.kept.step.trains:
         sentences.append(f"The model in model/ is trained on all {len(labels.data.questions)} labels.")
-    ranking = RANKINGS.get(choice.kept.pool, {}) if choice else {}
+    ranking = choice.ranking if choice else {}
     if documents:
         sentences.append(f'Search: metasearch search {quoted(run.files.path)} "..."')
     elif ranking:
