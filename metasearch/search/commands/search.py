@@ -78,7 +78,6 @@ def command(
 
 
 def _say_cut(searcher: "Searcher", queries: Sequence[str]) -> None:
-    """Log queries that the encoder truncates."""
     from metasearch.search.query.searcher import QUERY
 
     limit = searcher.encoder.limit(QUERY)
@@ -106,7 +105,6 @@ def _json(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled: bool)
 
 
 def _format_hits(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled: bool) -> str:
-    """Return formatted hits, best first, and their languages."""
     from metasearch.search.index.places import shown
 
     lines = [f"{query}\n"] if titled else []

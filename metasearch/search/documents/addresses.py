@@ -199,7 +199,6 @@ class PageNames:
     # Bases.
 
     def _find_routes(self, sample: Sequence[Address]) -> set[str]:
-        """Return parameters whose values are mostly ends of paths."""
         counts, pages = Counter[str](), Counter[str]()
         for name, _, value in (part.partition("=") for address in sample for part in address.query.split("&")):
             if name not in _LANGUAGE and (plain := _plain(tidy_path(value))):
@@ -215,7 +214,6 @@ class PageNames:
         return [base for base in best if base.address == best[0].address]
 
     def _candidates(self, address: Address) -> dict[Base, None]:
-        """Return the bases with which an address ends as the path of a file."""
         found = dict[Base, None]()
         for full, _ in self._readings(address):
             parts = full.split("/")

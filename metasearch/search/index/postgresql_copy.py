@@ -211,7 +211,6 @@ class _Copying:
 
 
 def _words(text: str) -> list[int]:
-    """Return the numbers of the words in a sparsevec."""
     return [int(word) - 1 for word in re.findall(r"(\d+):", text)]
 
 

@@ -190,7 +190,6 @@ def _against_control(table: Table, line: int) -> PairedTest | None:
 
 
 def _changes(table: Table, first: int, kept: int, level: float) -> tuple[Change, ...]:
-    """Return the gains of a line in each language and on each side."""
     found = []
     languages = np.array([language for _, language, _ in table.places])
     for language in sorted({*languages.tolist()}):

@@ -17,17 +17,33 @@ from metasearch.encoders.neutral import is_neutral
 from metasearch.evaluation.report.formats import duration
 from metasearch.pipelines.alignment import align
 from metasearch.pipelines.run import Run
-from metasearch.runs.callbacks import Callback, PrefixedProgress
+from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import Row
 from metasearch.runs.versions import versions
 from metasearch.search.index.local import LocalStore
-from metasearch.search.tune.adapt.figures import score_apart
+from metasearch.search.tune.adapt.job import score_apart
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, Labels
 from metasearch.search.tune.steps import FINE_TUNE, Step, list_steps
 from metasearch.search.tune.table import Table, results_path, split_rankings
 from metasearch.search.tune.training import prepare
 from metasearch.search.tune.workshop import Workshop
+
+
+class PrefixedProgress(Callback):
+    """Passes steps and encoded texts on with a name before them, but no dev scores."""
+
+    def __init__(self, callback: Callback, what: str) -> None:
+        self._callback, self._what = callback, what
+
+    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
+        """Pass a step on, with the name for its phase."""
+        self._callback.on_step(step, total, self._what, terms)
+
+    def on_encode(self, what: str, done: int, total: int) -> None:
+        """Pass encoded texts on."""
+        self._callback.on_encode(f"{self._what}: {what}", done, total)
+
 
 log = logging.getLogger(__name__)
 _BACKWARD, _INNER = 3.0, 9.0
@@ -198,7 +214,6 @@ class Comparison:
         return replace(plan, steps=tuple(cheap), each={step: plan.each[step] for step in cheap})
 
     def _score_folds(self, plan: Plan) -> None:
-        """Score the planned steps on the planned folds, as far as the time allows."""
         start = self.run.seconds
         for fold in range(plan.folds):
             each = (self.run.seconds - start) / max(fold, 1)
@@ -227,7 +242,6 @@ class Comparison:
         return table
 
     def _score(self, step: Step, fold: int) -> None:
-        """Score a step on a fold, unless it is scored."""
         files, config, benchmark = self.run.files, self.run.config, self._benchmarks[fold]
         if (str(step), fold) in {(row["learner"], row["fold"]) for row in files.results()}:
             return

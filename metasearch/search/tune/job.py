@@ -34,7 +34,7 @@ from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.torchrun_env import require_alone
 from metasearch.search.documents.chunking import Chunker, Settings
 from metasearch.search.documents.passage import Notes, Section
-from metasearch.search.index.adapters import adapters_in
+from metasearch.search.index.adapters import AdapterFacts
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.passages import ROLE, cutting
 from metasearch.search.query.searcher import Searcher
@@ -150,12 +150,10 @@ class TuneRun(Run[TuneConfig]):
         return self.encoder
 
     def _note(self, note: str) -> None:
-        """Log something that the report says, too."""
         log.info("%s", note)
         self.notes.append(note)
 
     def _read_documents(self, callback: Callback) -> None:
-        """Index the documents by the base encoder, and join the labels to their pages."""
         if not self.labels.whole:
             self._note("The task has pools of its own, which are scored; the documents are only indexed.")
             return
@@ -186,11 +184,10 @@ class TuneRun(Run[TuneConfig]):
             searcher = Searcher(LocalStore.open(to), self.encoder)
             trial = Trial.of(searcher, self._named, config.folds, config.same_page, config.base)
             # A tuning that was stopped after this continues here.
-            if _ADAPTER not in {each.name for each in adapters_in(trial.index.store.state)}:
+            if _ADAPTER not in {each.name for each in AdapterFacts.all_in(trial.index.store.state)}:
                 trial.add(_ADAPTER, step.learner, str(choice), kept=True)
 
     def _require_same_pool(self) -> None:
-        """Raise `RunFolderError` where other passages were scored."""
         now = self.labels.everything.fingerprint
         if any(row["data"] != now for row in self.files.results()):
             raise RunFolderError(
@@ -214,12 +211,7 @@ def cut_long(data: RetrievalData, how: Settings, truncated: Truncated) -> tuple[
     """Return data with long candidates in passages, and a line that counts them, empty where none is long.
 
     Each passage answers what the document answers. They are one page: a ranked list has it once, at its best passage.
-    The first passage keeps the candidate's id.
-
-    Args:
-        data: the labels.
-        how: how documents become passages.
-        truncated: tells which texts the encoder does not read to their end, `(N,)`.
+    The first passage keeps the candidate's id. `truncated` tells which texts the encoder does not read to their end.
     """
     cuts = truncated([each.text for each in data.candidates])
     long = [each for each, cut in zip(data.candidates, cuts, strict=True) if cut and not each.page]

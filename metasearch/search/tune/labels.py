@@ -1,10 +1,10 @@
 """Labelled data: its held-out folds, and the rankings and languages that it allows."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 from unicodedata import category
 
 import numpy as np
@@ -162,6 +162,12 @@ class Labels:
         dev = train.select([group for group in train.groups if group in asked][:_DEV_GROUPS])
         parts = Split(train, dev, replace(test, candidates=pool))
         return replace(self.benchmark, data=self.everything, split=parts, fold=fold or 0)
+
+    def apart(self) -> Iterator[tuple[str, list[Benchmark]]]:
+        """Yield `new pages` and `pages with labels`, with the folds that hold them out."""
+        for what in get_args(Held)[1:]:
+            numbers = range(self.folds) if what == "new pages" else sorted({*self.alone.values()})
+            yield what, [self.hold_out(fold, what) for fold in numbers]
 
     def pools(self) -> tuple[Pool, ...]:
         """Return the rankings to try with each step, the simplest first; for documents the default of their index."""

@@ -19,7 +19,7 @@ from metasearch.pipelines.run import Run
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import Ranking, load
 from metasearch.runs.versions import describe_versions, versions
-from metasearch.search.tune.choice import Choice, Moved
+from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import ALPHA, SIDES, results_path
@@ -63,7 +63,8 @@ class _Shown:
     question: str
     before: tuple[str, ...]
     after: tuple[str, ...]
-    moved: Moved
+    base: float
+    score: float
 
 
 def write_report(
@@ -74,16 +75,7 @@ def write_report(
     choice: Choice | None,
     notes: Sequence[str],
 ) -> None:
-    """Write the report of a tuning, and the card of its saved encoder.
-
-    Args:
-        run: the tuning.
-        base: the base encoder.
-        tuned: the saved encoder.
-        labels: of the tuning.
-        choice: the kept step; None if there were too few labels to choose.
-        notes: what was skipped, in words.
-    """
+    """Write the report of a tuning, and the card of its saved encoder; `notes` say what was skipped."""
     folder, config = run.files, run.config
     result, languages = str(choice) if choice else notes[-1], sorted(labels.data.languages)
     facts = {"encoder": base.name, "labels": labels.data.describe(), "languages": ", ".join(languages)}
@@ -97,7 +89,6 @@ def write_report(
 
 
 def _sentences(run: Run[TuneConfig], labels: Labels, choice: Choice | None, result: str) -> list[str]:
-    """Return the first sentences of the report: the result, and how to use it."""
     model, documents = run.files.model, run.config.documents
     sentences = [_FLATTERS, result] if choice and labels.whole and not documents else [result]
     if choice and choice.kept.step.adapts:
@@ -163,18 +154,17 @@ def _by_language(choice: Choice) -> Section:
 
 
 def _questions(shown: Sequence[_Shown]) -> list[Section]:
-    """Return the questions that gained and lost most, with their first hits."""
     tables = []
     for key, title, own in (
-        ("gained", "Questions that gained", [each for each in shown if each.moved.gain > 0]),
-        ("lost", "Questions that lost", [each for each in shown if each.moved.gain < 0]),
+        ("gained", "Questions that gained", [each for each in shown if each.score > each.base]),
+        ("lost", "Questions that lost", [each for each in shown if each.score < each.base]),
     ):
         lines = [
             Line(
                 (each.question,),
                 (
-                    Cell(each.moved.base),
-                    Cell(each.moved.score),
+                    Cell(each.base),
+                    Cell(each.score),
                     *(Cell(text=" / ".join(own)) for own in (each.before, each.after)),
                 ),
             )
@@ -224,7 +214,6 @@ def _build_card(encoder: Encoder, source: Base, result: str, languages: Sequence
 
 
 def _show(run: RunFolder, task: str, choice: Choice) -> list[_Shown]:
-    """Return the questions that gained most and those that lost most, the greatest changes first."""
     moved, first = choice.moved, choice.standings[0]
     gained = [each for each in moved if each.gain > 0][:_MOST]
     lost = [each for each in reversed(moved) if each.gain < 0][:_MOST]
@@ -240,7 +229,7 @@ def _show(run: RunFolder, task: str, choice: Choice) -> list[_Shown]:
         if base and own:
             row = next(i for i, one in enumerate(own.questions) if (one.language, one.id) == (language, uid))
             text = f"{_shortened(own.questions[row].text)} ({language})"
-            found.append(_Shown(text, _first(base, row), _first(own, row), each))
+            found.append(_Shown(text, _first(base, row), _first(own, row), each.base, each.score))
     return found
 
 
