@@ -76,11 +76,9 @@ def environment() -> Iterator[Section]:
         Finding.of("speed", _speed),
     ]
     yield Section("machine", found)
-    yield Section("data", [Finding.of(DATA, _data), Finding.of("cache", _cache)])
-
-
-def _cache() -> str:
-    return f"{cache_folder()}; {CACHE} changes it"
+    yield Section(
+        "data", [Finding.of(DATA, _data), Finding.of("cache", lambda: f"{cache_folder()}; {CACHE} changes it")]
+    )
 
 
 def _devices() -> str:

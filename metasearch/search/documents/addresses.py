@@ -106,7 +106,8 @@ class PageNames:
             self._add(_File(path, key, _plain(key)), passages[self._files[path][0]].language)
         self._languages = {tag for _, tag in self._translations}
         rooted = list(dict.fromkeys(parse_address(name) for name in names if _is_rooted(name)))
-        samples = {kind: _evenly([each for each in rooted if bool(each.host) == kind]) for kind in (True, False)}
+        parts = {kind: [each for each in rooted if bool(each.host) == kind] for kind in (True, False)}
+        samples = {kind: own[:: max(1, len(own) // _SAMPLE)] for kind, own in parts.items()}
         self._routes = self._find_routes([*samples[True], *samples[False]])
         self._bases = {kind: self._find_base(sample) for kind, sample in samples.items()}
         if bases:
@@ -253,10 +254,6 @@ def _is_rooted(name: str) -> bool:
 
 def _is_below(full: str, base: Base) -> bool:
     return f"{full}/".startswith(f"{base.address}/")
-
-
-def _evenly(addresses: Sequence[Address]) -> Sequence[Address]:
-    return addresses[:: max(1, len(addresses) // _SAMPLE)]
 
 
 def _closest(files: Sequence[_File], path: str) -> list[_File]:

@@ -34,7 +34,6 @@ from metasearch.search.documents.passage import BELOW, Dropped, Notes, Passage, 
 
 GROUP = "group"
 """Field of rows that a page and its translations share."""
-NO_PAGE = "pages that lead to another one or are not for searches (noindex), skipped; --keep-repeated keeps them"
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
 _SOURCES = "_sources"
@@ -327,7 +326,7 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
             language, mark = _language(section, text, source, settings, notes), section.heading(offset)
             heading = BELOW.join(mark.path)
             yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
-    if not count and NO_PAGE not in notes.counts:
+    if not count and Notes.NO_PAGE not in notes.counts:
         notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1
     notes.close(source.path.as_posix())
 

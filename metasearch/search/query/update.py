@@ -239,11 +239,7 @@ def plan(
     strict: bool,
     callback: Callback,
 ) -> Plan:
-    """Return the changes that give an index these documents; nothing is encoded or written.
-
-    A document that cannot be read is skipped, with a warning. If the index has it, it stays there: it may be
-    readable again soon.
-    """
+    """Return the changes that give an index these documents; one that cannot be read stays as it was indexed."""
     found = Plan()
     named = {source.file for source in documents}
     hidden = {

@@ -112,10 +112,7 @@ def _build_report(
     notes: Sequence[str],
     shown: Sequence[_Shown] = (),
 ) -> Mapping[str, str]:
-    """Return name → text of the files of a report, `report.html` and `report.md` among them; `choice` may be None.
-
-    `shown` are some questions of `choice.moved`.
-    """
+    """Return name → text of the files of a report; `shown` are some questions of `choice.moved`."""
     sections = [_scores(choice), _by_language(choice), *_questions(shown)] if choice else []
     sections.append(Section("notes", "Notes", tuple(notes) or ("Nothing was skipped.",)))
     if choice:

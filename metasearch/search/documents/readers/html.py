@@ -207,9 +207,7 @@ def html_sections(source: str, path: Path, notes: Notes, whole: bool = True) -> 
     page.close()
     page.end_paragraph(0)
     if page.leads_on and not whole:
-        from metasearch.search.documents.read import NO_PAGE  # which imports readers when they are used
-
-        notes.counts[NO_PAGE] += 1
+        notes.counts[Notes.NO_PAGE] += 1
         return
     found = page.paragraphs if whole else _content(page.paragraphs, notes)
     for language, paragraphs in _stretches(found):

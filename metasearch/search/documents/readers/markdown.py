@@ -132,10 +132,7 @@ def _start_of_last(text: str) -> int:
 
 
 def _visible(text: str, spans: Sequence[Span], first: int) -> tuple[str, list[Span]]:
-    """Return a text without spans, and the offsets of its lines with their numbers from `first`.
-
-    Lines that become blank are removed.
-    """
+    """Return a text without spans and lines that become blank, and the offsets of its lines with their numbers."""
     masked, at = "", 0
     # A text has no NUL characters, so that they can stand for what is hidden.
     for start, end in spans:
