@@ -8,10 +8,9 @@ from pathlib import Path
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.evidence import decide
-from metasearch.search.documents.languages import disagreements
 from metasearch.search.documents.pages import Pages
 from metasearch.search.documents.passage import Dropped, Notes, Passage
-from metasearch.search.documents.read import Source, add_page, describe_dropped, describe_repeated, passages, sources
+from metasearch.search.documents.read import Source, add_page, log_notes, passages, sources
 
 log = logging.getLogger("metasearch.search.documents.read")
 
@@ -47,10 +46,7 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
         detected += notes.detected
         shared += notes.repeated
         dropped.update(notes.dropped)
-    for line in (*disagreements(detected, asked.detect_always), *describe_repeated(shared)):
-        log.warning("%s", line)
-    if line := describe_dropped(dropped):
-        log.info("%s", line)
+    log_notes(Notes(detected=detected, repeated=shared), {}, dropped, asked.detect_always)
 
 
 def _skip(source: Source, error: DataError) -> None:

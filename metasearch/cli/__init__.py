@@ -20,7 +20,7 @@ from click.shell_completion import CompletionItem
 from metasearch.errors import ConfigError, MetasearchError, RunFolderError, nearest
 from metasearch.runs import signals
 from metasearch.runs.signals import interrupted
-from metasearch.runs.torchrun_env import Rank, be_silent, rank, require_alone
+from metasearch.runs.torchrun_env import Rank, rank, require_alone
 from metasearch.version import __version__
 
 SECTIONS = {
@@ -266,3 +266,13 @@ def main() -> None:
     logger.handlers = [_Echo()]
     logger.setLevel(logging.INFO)
     logger.propagate = False
+
+
+def be_silent() -> TextIO:
+    """Discard all output of this process and its libraries; return the previous stderr."""
+    kept = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
+    return kept

@@ -12,13 +12,16 @@ from pydantic.fields import FieldInfo
 
 from metasearch.config import yaml
 from metasearch.config.base import Flag, Settings
-from metasearch.config.extras import TRACKERS
-from metasearch.config.precision import ALIASES
+from metasearch.config.precision import ALIASES, EncodingPrecision
 from metasearch.config.roles import ROLE_NAMES
-from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, EncodingPrecision, Folders
+from metasearch.config.run import ComputeConfig, DataConfig, EncoderConfig, Folders
 from metasearch.config.study import SETTINGS
 from metasearch.config.task import Mode, Task
 from metasearch.errors import ConfigError, nearest
+
+TRACKERS = ("tensorboard", "wandb", "mlflow")
+"""Names of experiment trackers, which the extra `track` installs."""
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M", bound=Settings)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metasearch.cli import _options, _settings
-from metasearch.config.study import LauncherConfig, StudyConfig, place_of
+from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.errors import CellsFailed, ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def command(
       metasearch resume studies/lareqa --jobs 2
       metasearch crossval --mode trans --launcher slurm --launcher-set "partition=gpu time=4:00:00" -o studies/big
     """
-    place = place_of(launcher, launcher_settings)
+    place = LauncherConfig.parse(launcher, launcher_settings)
     config = configure(folder=output, **flags)
     if dry_run:
         _list_cells(config, output, as_json)
@@ -114,7 +114,6 @@ def run(
 
 
 def _means(study: "Study") -> list[dict[str, Any]]:
-    """Return the means of every arm over languages, seeds and folds, by measure, pool and split, as JSON."""
     from metasearch.evaluation.report.main_table import ordered, over_languages
     from metasearch.evaluation.study.study import ScoreSelection
 

@@ -14,7 +14,7 @@ from metasearch.data.locate import VARIABLE as DATA
 from metasearch.errors import DataError, EncoderError, first_line
 from metasearch.io import VARIABLE as CACHE
 from metasearch.io import cache_folder
-from metasearch.runs.findings import Finding, Section, examine
+from metasearch.runs.findings import Finding, Section
 from metasearch.runs.versions import LIBRARIES, cores, installed, memory, processor
 from metasearch.version import __version__
 
@@ -70,13 +70,15 @@ def environment() -> Iterator[Section]:
     versions |= {name: version for name in LIBRARIES if (version := installed(name))}
     yield Section("versions", [Finding(*each) for each in versions.items()])
     machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{memory() / 2**30:.1f} GiB"}
-    found = [*(Finding(*each) for each in machine.items()), examine("devices", _devices), examine("speed", _speed)]
+    found = [
+        *(Finding(*each) for each in machine.items()),
+        Finding.of("devices", _devices),
+        Finding.of("speed", _speed),
+    ]
     yield Section("machine", found)
-    yield Section("data", [examine(DATA, _data), examine("cache", _cache)])
-
-
-def _cache() -> str:
-    return f"{cache_folder()}; {CACHE} changes it"
+    yield Section(
+        "data", [Finding.of(DATA, _data), Finding.of("cache", lambda: f"{cache_folder()}; {CACHE} changes it")]
+    )
 
 
 def _devices() -> str:

@@ -9,11 +9,19 @@ import click
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.measure import RERANKED, RETRIEVAL_POOLS
+from metasearch.config.roles import Role
 from metasearch.config.run import DataConfig, EvaluateConfig
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
     from metasearch.config.task import Task
+
+ROLES: dict[str, tuple[Role, ...]] = {
+    "retrieval": ("question", "candidate"),
+    "similarity": ("text",),
+    "translation": ("text",),
+}
+"""What the texts of each kind of task are to the encoder."""
 
 
 @_options.command("evaluate")
@@ -67,7 +75,6 @@ def command(output: Path | None, trec_run: Path | None, as_json: bool, **flags: 
 def _check(task: "Task", config: EvaluateConfig, trec_run: Path | None) -> None:
     """Raise `ConfigError` for pools, prompts or rankings that do not exist for the task; any prompt may be removed."""
     from metasearch.config.roles import public_name
-    from metasearch.config.task import ROLES
 
     if task.kind != "retrieval" and tuple(config.pools) != RETRIEVAL_POOLS[:1]:
         does = {"similarity": "scores pairs", "translation": "searches each language among its own"}

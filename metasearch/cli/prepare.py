@@ -64,7 +64,6 @@ def command(corpus: tuple[Path, ...], output: Path, detect: tuple[str, ...], as_
 
 
 def _test_sets(names: Sequence[str], include: Sequence[str], data: str | None) -> "list[TestSet]":
-    """Return the texts of tasks and files."""
     from metasearch.data.benchmark import build
     from metasearch.data.overlap import set_of, set_of_file
 

@@ -12,7 +12,7 @@ import click
 from metasearch.cli import _options
 from metasearch.cli._settings import execute, library, reject_unused_options
 from metasearch.config.base import Settings
-from metasearch.config.study import place_of
+from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def command(
         if trackers:
             raise ConfigError(f"--track is for runs; {folder} is a study")
         _tell_changes(StudyFolder(folder).stored().config)
-        run(None, folder, jobs, place_of(launcher, launcher_settings), as_json, trust_remote_code)
+        run(None, folder, jobs, LauncherConfig.parse(launcher, launcher_settings), as_json, trust_remote_code)
         return
     for name, value in (("jobs", jobs), ("launcher", launcher), ("launcher-set", launcher_settings)):
         if value:

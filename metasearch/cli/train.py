@@ -46,11 +46,10 @@ def configure(
 ) -> RunConfig:  # fmt: skip
     """Return the settings of a run, with all names checked."""
     from metasearch.config.run import DataConfig
-    from metasearch.config.task import require_training
 
     library = _settings.library(flags["include"])
     whole = library.fold(DataConfig(task=flags["task"]))
-    require_training(whole.task)
+    whole.task.require_training()
     if mode is None:
         raise ConfigError(f"--mode is missing; one of {', '.join(library.names('mode'))}")
     parsed = library.mode(mode)
@@ -103,7 +102,6 @@ def demo(encoder: str | None, output: Path | None, as_json: bool, **flags: Any) 
 
 
 def _side_by_side(folder: Path, results: "Sequence[RunResult]") -> "RunResult":
-    """Write one report of several runs below a folder; return it with all scores, zero-shot once."""
     from metasearch.config.recipe import ZERO_SHOT
     from metasearch.io import atomic_write
     from metasearch.pipelines.run import RunResult

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from tokenizers import Tokenizer
 
 from metasearch.config.base import FrozenConfig
-from metasearch.config.compress import require_packages
+from metasearch.config.extras import import_extra
 from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.features import pad, unchanged
@@ -95,7 +95,7 @@ class OnnxEncoder:
     def __init__(
         self, folder: Path, max_length: MaxLength | None = None, prompts: Mapping[Role, str] | None = None
     ) -> None:
-        require_packages("onnxruntime")
+        import_extra("onnxruntime", "onnx", "ONNX")
         self.folder = folder
         self.facts: Facts = read_facts(folder)
         self.name = self.facts.name

@@ -17,7 +17,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Static
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from metasearch.config.compress import Initial, Rows, check_initial
+from metasearch.config.compress import check_initial
 from metasearch.config.seeding import seed_of
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.formats.given import each_text
@@ -39,7 +39,7 @@ def make_student(
     bottleneck: int | None = None,
     recurrent: int | None = None,
     repeats: int | None = None,
-    initial: Initial = "svd",
+    initial: str = "svd",
     seed: int = 0,
     name: str | None = None,
     texts: Iterable[str] | None = None,
@@ -120,7 +120,7 @@ Tokenise = Callable[[list[str]], Iterable[Sequence[int]]]
 
 def make_static(
     encoder: Encoder,
-    rows: Rows = "words",
+    rows: str = "words",
     dimensions: int | None = None,
     texts: Iterable[str] | None = None,
     name: str | None = None,
@@ -187,7 +187,7 @@ def _size(encoder: Encoder) -> int:
 
 
 @torch.no_grad()
-def _rows(encoder: Encoder, rows: Rows) -> Tensor:
+def _rows(encoder: Encoder, rows: str) -> Tensor:
     """Return the rows `(V, D)`."""
     if is_static(encoder.model):
         table: Tensor = encoder.input.words.weight.detach().clone()

@@ -11,7 +11,6 @@ from typing import Any
 from torch import nn
 
 from metasearch.compress.student import with_transformer
-from metasearch.config.compress import Layers
 from metasearch.encoders.compressed import (
     backbone_config,
     check_fewer,
@@ -23,6 +22,9 @@ from metasearch.encoders.compressed import (
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import ConfigError
+
+Layers = int | tuple[int, ...]
+"""Number of layers to keep, or their numbers; 1 is the first."""
 
 
 def thin(encoder: Encoder, layers: Layers) -> Encoder:

@@ -21,7 +21,6 @@ Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 """A seed that every library takes."""
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Contradiction(ValueError):

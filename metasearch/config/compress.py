@@ -10,9 +10,6 @@ from metasearch.errors import ConfigError, require_known
 
 Initial = Literal["svd", "random"]
 """Initial weights of a bottleneck: the best approximation of the word table, or PyTorch's defaults, as in the paper."""
-Layers = int | tuple[int, ...]
-"""Number of layers to keep, or their numbers; 1 is the first."""
-
 Rows = Literal["words", "tokens"]
 """Rows of a static student: means of outputs of the embedding block, or outputs of the encoder for each word alone."""
 
@@ -26,7 +23,7 @@ class CompressSettings(Settings):
     """Layers to keep, the first of the encoder's."""
     repeats: Annotated[Positive | None, Flag(metavar="R")] = None
     """Passes through the recurrent layers; by default depth stays."""
-    layers: Layers | None = None
+    layers: int | tuple[int, ...] | None = None
     """Layers to keep: how many, from the first to the last at equal distances, or which, such as 1,4,7."""
     static: Rows | None = None
     """Static embeddings without layers: outputs of the embedding block (words), or of the whole encoder (tokens)."""
@@ -121,11 +118,6 @@ class Form(Settings):
         if self.onnx and self.int8 and not scored:
             raise ConfigError("--onnx --int8 costs accuracy: pass --task to measure it")
         if self.onnx:
-            require_packages(*_ONNX)
-
-
-def require_packages(*modules: str) -> None:
-    """Raise `ConfigError` with an install command if the extra `onnx` is incomplete."""
-    missing = [module for module in modules if find_spec(module) is None]
-    if missing:
-        raise ConfigError(f"ONNX needs the package {' and '.join(missing)}: {install_line('onnx')}")
+            missing = [module for module in _ONNX if find_spec(module) is None]
+            if missing:
+                raise ConfigError(f"ONNX needs the package {' and '.join(missing)}: {install_line('onnx')}")

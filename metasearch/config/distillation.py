@@ -14,17 +14,15 @@ from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.errors import ConfigError, nearest
 
 RoleName = Literal["teacher", "assistant", "student"]
-Monitor = Literal["accuracy", "cosine", "spearman", "loss"]
+_Monitor = Literal["accuracy", "cosine", "spearman", "loss"]
 
-_MONITORS: dict[str, tuple[Monitor, ...]] = {
+_MONITORS: dict[str, tuple[_Monitor, ...]] = {
     "parallel": ("accuracy", "cosine", "loss"),
     "scored": ("spearman", "loss"),
     "entailment": ("loss",),
 }
 
 
-DEFAULT_PIVOT = "en"
-Balance = Literal["none", "file", "language"]
 STAGE_SETTINGS = frozenset({"max_lines", "max_tokens", "normalise", "balance", "dev"})
 """Settings of a corpus that belong to a stage, and not to its preparation."""
 
@@ -41,7 +39,7 @@ class CorpusSettings(Settings):
         dev: pairs of each language that are held out of training.
     """
 
-    pivot: Annotated[Language, Flag(metavar="TAG")] = DEFAULT_PIVOT
+    pivot: Annotated[Language, Flag(metavar="TAG")] = "en"
     """Language on one side of every file."""
     languages: Annotated[tuple[Language, ...], Flag(metavar="TAGS", comma=True)] = ()
     """Languages of the translations, such as de,fr; by default all."""
@@ -57,7 +55,7 @@ class CorpusSettings(Settings):
     """Longest side of a pair in tokens, special tokens included; 0 takes any."""
     normalise: bool = False
     """Write compatible characters, quotes and dashes in one way each."""
-    balance: Balance = "none"
+    balance: Literal["none", "file", "language"] = "none"
     dev: Count = 0
 
 
@@ -130,7 +128,7 @@ class Stage(FrozenConfig):
     budget: StageBudget = StageBudget()
     # Two special tokens, and at least one of the text.
     max_length: Length = 128
-    monitor: Monitor = "accuracy"
+    monitor: _Monitor = "accuracy"
     dropout: bool = True
 
     @model_validator(mode="after")

@@ -10,8 +10,6 @@ from typing import Any
 from metasearch.errors import ConfigError, MetasearchError
 
 DISTRIBUTION = "metasearch-encoders"
-TRACKERS = ("tensorboard", "wandb", "mlflow")
-"""Names of experiment trackers, which the extra `track` installs."""
 
 
 def install_line(extra: str) -> str:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import cache, lru_cache
-from itertools import chain
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -110,20 +109,6 @@ def normalise_tag(text: str) -> str:
 def primary_language(tag: str) -> str:
     """Return the first subtag: `zh` for `zh-CN`."""
     return tag.partition("-")[0]
-
-
-def find_tags(ranges: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return the known tags that language ranges match, `en-US` for `en`; a range that matches none stays.
-
-    This is the basic filtering of RFC 4647, section 3.3.1, on canonical tags.
-
-    Example:
-        >>> find_tags(["en", "el"], ["de", "en-US", "en"])
-        ['en-US', 'en', 'el']
-    """
-    known = list(known)
-    found = ([tag for tag in known if f"{tag}-".startswith(f"{each}-")] or [each] for each in ranges)
-    return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def is_known(tag: str) -> bool:

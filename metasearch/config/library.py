@@ -17,7 +17,6 @@ from metasearch.config.distillation import Distillation
 from metasearch.config.recipe import SET, Recipe
 from metasearch.config.run import DataConfig, FoldConfig
 from metasearch.config.task import Mode, Phase, Task, resolve
-from metasearch.config.yaml import Model
 from metasearch.errors import ConfigError, first_line, nearest, quoted, require_known
 
 WHERE = {"task": "", "mode": "modes", "recipe": "recipes", "distillation": "distillation"}
@@ -181,7 +180,9 @@ class Library:
                 paths[path.stem] = path
         return paths
 
-    def _read(self, kind: str, name: str, model: type[Model], overrides: Mapping[str, Any] | None = None) -> Model:
+    def _read(
+        self, kind: str, name: str, model: type[yaml.Model], overrides: Mapping[str, Any] | None = None
+    ) -> yaml.Model:
         path = self.path(kind, name)
         declaration = yaml.read(path, model, overrides)
         written = getattr(declaration, {"distillation": "recipe", "task": "name"}.get(kind, kind))

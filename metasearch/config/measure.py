@@ -68,7 +68,6 @@ def _metric(name: str) -> Any:
 
 
 def _choices(text: str, kind: str) -> Iterator[str]:
-    """Yield all measures for a kind of task, with the cut-off that a wrong measure suggests."""
     digits = re.search(r"[1-9][0-9]{0,8}$", text)
     for name in registry.names("metrics"):
         metric = _metric(name)

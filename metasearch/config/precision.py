@@ -9,14 +9,13 @@ ALIASES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 SHORT = {name: short for short, name in ALIASES.items()}
 
 
-def full_name(value: Any) -> Any:
-    """Return the name of a number format that may be short."""
+def _full_name(value: Any) -> Any:
     if value == "int8":
         raise ValueError("int8 is gone: it missed up to 8 % of the best passages; use bfloat16")
     return ALIASES.get(value, value) if isinstance(value, str) else value
 
 
-_Alias, _Stored = BeforeValidator(full_name), PlainSerializer(lambda value: SHORT[value], return_type=str)
+_Alias, _Stored = BeforeValidator(_full_name), PlainSerializer(lambda value: SHORT[value], return_type=str)
 Precision = Annotated[Literal["float32", "bfloat16"], _Alias, _Stored]
 """Of training."""
 TargetType = Annotated[Literal["float32", "float16"], _Alias, _Stored]

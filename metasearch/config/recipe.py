@@ -14,18 +14,13 @@ from pydantic import (
     model_validator,
 )
 
-from metasearch.config.base import (
-    Contradiction,
-    Count,
-    FrozenConfig,
-    NonNegative,
-    Positive,
-    Rate,
-    Share,
-)
+from metasearch.config.base import Contradiction, Count, FrozenConfig, NonNegative, Positive, Rate
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.roles import MaxLength as MaxLength  # plug-ins of other packages import it from here
 from metasearch.errors import nearest
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
 
 ZERO_SHOT = "zero-shot"
 """Name of the learner of an encoder that is scored without training."""
@@ -221,20 +216,6 @@ class RecipeProjection(ProjectionSettings):
         return {name: value for name, value in write(self).items() if defaults.get(name, ...) != getattr(self, name)}
 
 
-def renew(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a recipe, also of an earlier version, in the form of this one.
-
-    An adapter had a form and a rank, and the options of learners that went had values that changed nothing.
-    """
-    found = dict(recipe)
-    if isinstance(options := found.get("options"), Mapping):
-        unused = {name for name, (unused, _) in _GONE.items() if options.get(name) in (None, unused)}
-        found["options"] = {name: value for name, value in options.items() if name not in unused}
-    if isinstance(adapter := found.get("adapter"), Mapping) and "form" in adapter:
-        found["adapter"] = adapter["form"]
-    return found
-
-
 class Recipe(FrozenConfig):
     """A learner and its hyper-parameters.
 
@@ -265,10 +246,24 @@ class Recipe(FrozenConfig):
     translate: bool = True
     labels: Positive | None = None
 
+    @staticmethod
+    def renew(recipe: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of a recipe, also of an earlier version, in the form of this one.
+
+        An adapter had a form and a rank, and the options of learners that went had values that changed nothing.
+        """
+        found = dict(recipe)
+        if isinstance(options := found.get("options"), Mapping):
+            unused = {name for name, (unused, _) in _GONE.items() if options.get(name) in (None, unused)}
+            found["options"] = {name: value for name, value in options.items() if name not in unused}
+        if isinstance(adapter := found.get("adapter"), Mapping) and "form" in adapter:
+            found["adapter"] = adapter["form"]
+        return found
+
     @model_validator(mode="before")
     @classmethod
     def _of_this_version(cls, value: Any) -> Any:
-        return renew(value) if isinstance(value, Mapping) else value
+        return cls.renew(value) if isinstance(value, Mapping) else value
 
     @model_validator(mode="after")
     def _options_are_there(self) -> "Recipe":

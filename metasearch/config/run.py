@@ -13,7 +13,6 @@ from pydantic import Field
 from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Name, Positive, Seed, Settings
 from metasearch.config.measure import RetrievalPool
-from metasearch.config.precision import EncodingPrecision as EncodingPrecision
 from metasearch.config.precision import EncodingSetting, Precision
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.recipe import ZERO_SHOT, Recipe

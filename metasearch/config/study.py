@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -65,7 +65,7 @@ class StudyConfig(Settings):
 
 LOCAL = "local"
 
-SBATCH = (
+_SBATCH = (
     "account", "begin", "comment", "constraint", "exclude", "gres", "licenses", "mail-type", "mail-user", "nice",
     "nodelist", "partition", "prefer", "priority", "qos", "reservation", "time", "tmp", "wckey",
 )  # fmt: skip
@@ -74,7 +74,7 @@ SBATCH = (
 _RESOURCES = ("cpus", "gpus", "memory")
 SETTINGS: Mapping[str, Sequence[str]] = {
     LOCAL: (),
-    "slurm": (*_RESOURCES, *SBATCH, "before"),
+    "slurm": (*_RESOURCES, *_SBATCH, "before"),
     "ray": (*_RESOURCES, "address"),
 }
 """Keys of `--launcher-set KEY=VALUE`, by launcher; docs/clusters.md explains them."""
@@ -85,10 +85,6 @@ _FORMS = {
     "memory": (r"[1-9]\d*[MGT]", "a number with M, G or T, such as 8G"),
     "before": (r"\d+", "seconds such as 300"),
 }
-
-
-BEFORE = 120
-"""Seconds before its limit in which Slurm stops a job, by default."""
 
 
 def _seconds(limit: str) -> int:
@@ -127,12 +123,39 @@ class LauncherConfig:
                 raise ConfigError(f"{said}: expected {expected}")
         if {"gpus", "gres"} <= self.settings.keys():
             raise ConfigError("--launcher-set gpus and gres both request GPUs; omit one")
-        limit, before = _seconds(self.settings.get("time", "")), int(self.settings.get("before", BEFORE))
+        limit, before = _seconds(self.settings.get("time", "")), self.before
         if self.launcher == "slurm" and 0 < limit <= before:
             raise ConfigError(
                 f"--launcher-set time={self.settings['time']} before={before}: a job would be stopped {before} seconds "
                 f"before its limit of {limit}; expected before below time"
             )
+
+    @classmethod
+    def parse(cls, launcher: str | None, assignments: Sequence[str]) -> Self | None:
+        """Return where cells run, from a launcher and `KEY=VALUE` words, separated by spaces; None without either."""
+        if launcher is None:
+            if assignments:
+                raise ConfigError(f"--launcher-set {assignments[0]} goes with --launcher slurm or ray")
+            return None
+        settings: dict[str, str] = {}
+        for assignment in assignments:
+            # A value may have spaces, such as a comment: only what looks like the next key parts two of them.
+            for each in re.split(r"\s+(?=[a-z-]+=)", assignment.strip()):
+                key, equals, value = each.partition("=")
+                if not equals:
+                    raise ConfigError(f"--launcher-set {each}: expected KEY=VALUE, such as cpus=4")
+                settings[key.strip()] = value.strip()
+        return cls(launcher, settings)
+
+    @property
+    def before(self) -> int:
+        """Seconds before its limit in which Slurm stops a job."""
+        return int(self.settings.get("before", 120))
+
+    @property
+    def sbatch(self) -> dict[str, str]:
+        """Options that `sbatch` gets unchanged."""
+        return {name: self.settings[name] for name in _SBATCH if name in self.settings}
 
     @property
     def memory(self) -> int | None:
@@ -152,20 +175,3 @@ class LauncherConfig:
     def jobs(self) -> int:
         """How many cells are begun at a time, unless the user says so; on a cluster its scheduler decides what runs."""
         return 1 if self.launcher == LOCAL else 1000
-
-
-def place_of(launcher: str | None, assignments: Sequence[str]) -> LauncherConfig | None:
-    """Return where cells run, from a launcher and `KEY=VALUE` words, separated by spaces; None without either."""
-    if launcher is None:
-        if assignments:
-            raise ConfigError(f"--launcher-set {assignments[0]} goes with --launcher slurm or ray")
-        return None
-    settings: dict[str, str] = {}
-    for assignment in assignments:
-        # A value may have spaces, such as a comment: only what looks like the next key parts two of them.
-        for each in re.split(r"\s+(?=[a-z-]+=)", assignment.strip()):
-            key, equals, value = each.partition("=")
-            if not equals:
-                raise ConfigError(f"--launcher-set {each}: expected KEY=VALUE, such as cpus=4")
-            settings[key.strip()] = value.strip()
-    return LauncherConfig(launcher, settings)

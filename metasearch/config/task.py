@@ -8,7 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_va
 from metasearch.config.arrangement import Arrangement, Pattern
 from metasearch.config.base import Contradiction, FrozenConfig, Name
 from metasearch.config.languages import DeclaredLanguage, parse_pair
-from metasearch.config.roles import MaxLength, Role
+from metasearch.config.roles import MaxLength
 from metasearch.errors import ConfigError
 
 # The block `translate` of a task: rows of its train part are translated, and the translations are trained on.
@@ -61,12 +61,6 @@ class Translate(FrozenConfig):
 
 
 TaskKind = Literal["retrieval", "similarity", "translation"]
-ROLES: dict[TaskKind, tuple[Role, ...]] = {
-    "retrieval": ("question", "candidate"),
-    "similarity": ("text",),
-    "translation": ("text",),
-}
-"""What the texts of each kind of task are to the encoder."""
 Phase = Literal["meta-train", "meta-valid"]
 PHASES: tuple[Phase, ...] = ("meta-train", "meta-valid")
 
@@ -231,6 +225,14 @@ class Task(FrozenConfig):
         """Whether the task has only a test split."""
         return self.folds.method == "none"
 
+    def require_training(self) -> None:
+        """Raise `ConfigError` for a task with only a test split."""
+        if self.evaluation_only:
+            raise ConfigError(
+                f"task '{self.name}' is for evaluation only: all of it is test, nothing can be trained on it."
+                f" Score an encoder with: metasearch evaluate --task {self.name}"
+            )
+
     def arrangements_of(self, pattern: Pattern) -> list[Arrangement]:
         """Return the arrangements that realise a pattern; empty when the task has none."""
         # Keys are compared after parsing: `mono->bi` and `mono → bi` are one pattern.
@@ -270,19 +272,10 @@ class Mode(FrozenConfig):
 
 def resolve(task: Task, mode: Mode, modes: Sequence[Mode] = ()) -> dict[Phase, list[Arrangement]]:
     """Return the arrangements per phase for a mode on a task; `modes` are named in the error if they have some."""
-    require_training(task)
+    task.require_training()
     found = mode.arrangements(task)
     if not found:
         have = ", ".join(str(each) for each in modes if each.arrangements(task)) or "none"
         known = f" (modes of {task.name}: {have})" if modes else ""
         raise ConfigError(f"mode '{mode}' has no arrangement for task '{task.name}'{known}")
     return found
-
-
-def require_training(task: Task) -> None:
-    """Raise `ConfigError` for a task with only a test split."""
-    if task.evaluation_only:
-        raise ConfigError(
-            f"task '{task.name}' is for evaluation only: all of it is test, nothing can be trained on it."
-            f" Score an encoder with: metasearch evaluate --task {task.name}"
-        )

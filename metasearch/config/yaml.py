@@ -62,7 +62,6 @@ def _message(item: Any, key: str) -> str:
 
 
 def _keys(model: type[BaseModel], at: At) -> list[str]:
-    """Names of allowed keys at a place in a model."""
     kind: Any = model
     for part in at:
         if get_origin(kind) in (dict, Mapping):

@@ -8,14 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-from metasearch.config import registry
+from metasearch.config import registry, yaml
 from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.library import Library, shipped
 from metasearch.config.measure import Measure
 from metasearch.config.roles import MaxLength
 from metasearch.config.run import DEFAULT_ENCODER, DataConfig, FoldConfig
 from metasearch.config.task import PHASES, Folds, Mode, Phase, Source, Task
-from metasearch.config.yaml import find_place
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
 from metasearch.data.records import Data, RetrievalData, grouped, require_languages
@@ -205,16 +204,18 @@ def _read(task: Task, path: Path, source: str | None) -> tuple[Path, Data]:
         reader = registry.load("readers", task.reader)
         expected = reader.files(task)
     except ConfigError as error:
-        raise ConfigError(f"{find_place(path, 'reader')}: reader: {error}") from None
+        raise ConfigError(f"{yaml.find_place(path, 'reader')}: reader: {error}") from None
     if not expected and task.kind == "translation":
-        raise ConfigError(f"{find_place(path, 'reader')}: reader: '{task.reader}' reads no translations; use 'tatoeba'")
+        raise ConfigError(
+            f"{yaml.find_place(path, 'reader')}: reader: '{task.reader}' reads no translations; use 'tatoeba'"
+        )
     folder = locate(task, path, expected, source)
     records: Data = reader.read(folder, task)
     if records.kind != task.kind:
-        place = find_place(path, "kind")
+        place = yaml.find_place(path, "kind")
         raise ConfigError(f"{place}: kind: '{task.kind}', but reader '{task.reader}' gives {records.kind} data")
     if task.ignore_identical_ids and not getattr(records, "ignore_identical_ids", False):
-        place = find_place(path, "ignore_identical_ids")
+        place = yaml.find_place(path, "ignore_identical_ids")
         raise ConfigError(f"{place}: ignore_identical_ids: the reader '{task.reader}' does not use it; 'beir' does")
     # Before the split, so that fingerprints hash the encoded texts.
     if isinstance(records, RetrievalData) and task.candidates == "sentence":
@@ -245,10 +246,10 @@ def _measures(task: Task, path: Path) -> tuple[Measure, ...]:
         try:
             found.append(Measure.parse(name, task.kind))
         except ConfigError as error:
-            problems.append(f"{find_place(path, 'measures', i)}: measures: {error}")
+            problems.append(f"{yaml.find_place(path, 'measures', i)}: measures: {error}")
         else:
             if name == task.monitor and found[-1].load().languages:
-                place = find_place(path, "monitor")
+                place = yaml.find_place(path, "monitor")
                 problems.append(f"{place}: monitor '{name}': training needs a measure of all answers, such as map@20")
     if problems:
         raise ConfigError("\n".join(problems))

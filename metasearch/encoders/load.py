@@ -3,8 +3,9 @@
 from typing import Any, get_args
 
 from metasearch.config import registry
+from metasearch.config.precision import EncodingPrecision
 from metasearch.config.roles import MaxLength, Role
-from metasearch.config.run import Device, EncoderConfig, EncodingPrecision
+from metasearch.config.run import Device, EncoderConfig
 from metasearch.encoders.device import device_of
 from metasearch.encoders.encoder import Encoder, require_plain
 from metasearch.encoders.prompts import replace_prompts

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from metasearch.config.measure import BALANCED, EXPANDED, RERANKED, RETRIEVAL_POOLS, Measure, Pool
-from metasearch.config.precision import Precision, full_name
-from metasearch.config.rerank import RERANK_TOP
+from metasearch.config.precision import ALIASES, Precision
+from metasearch.config.rerank import RerankSettings
 from metasearch.data.records import Data, Question, RetrievalData, SimilarityData, TranslationData
 from metasearch.encoders.page_scores import group_means, page_scores
 from metasearch.encoders.pool_scores import balance, expanded
@@ -53,7 +53,7 @@ def evaluate_retrieval(
     measures: Sequence[Measure],
     pools: Sequence[Pool] = ("multilingual",),
     reranker: TextReranker | None = None,
-    rerank_top: int = RERANK_TOP,
+    rerank_top: int = RerankSettings().top,
     depth: int = DEPTH,
     sharpness: float | None = None,
     boosts: Boosts = MappingProxyType({}),
@@ -183,7 +183,7 @@ def evaluate(
     pools: Sequence[Pool] = ("multilingual",),
     precision: Precision = "float32",
     reranker: TextReranker | None = None,
-    rerank_top: int = RERANK_TOP,
+    rerank_top: int = RerankSettings().top,
     depth: int = DEPTH,
     sharpness: float | None = None,
     boosts: Boosts = MappingProxyType({}),
@@ -211,7 +211,11 @@ def evaluate(
             language pair are constant.
         NonFiniteError: the encoder gives vectors that are not finite.
     """
-    with torch.autocast(encoder.device.type, torch.bfloat16) if full_name(precision) == "bfloat16" else nullcontext():
+    with (
+        torch.autocast(encoder.device.type, torch.bfloat16)
+        if ALIASES.get(precision, precision) == "bfloat16"
+        else nullcontext()
+    ):
         if isinstance(data, RetrievalData):
             return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top, depth, sharpness, boosts)
         if isinstance(data, SimilarityData):

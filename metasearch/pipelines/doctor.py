@@ -12,8 +12,8 @@ from metasearch.errors import ConfigError, MetasearchError, RunFolderError, to_r
 from metasearch.evaluation.study.read import STUDY_FILE, find_study, read_cells
 from metasearch.pipelines.folders import CONFIGURED, OTHERS, describe_missing, kind_of
 from metasearch.pipelines.study.folder import StudyFolder
-from metasearch.runs.findings import Finding, Section, bad, examine
-from metasearch.runs.folder import CONFIG, SUMS, RunFolder, read_checksums, require_unchanged
+from metasearch.runs.findings import Finding, Section
+from metasearch.runs.folder import CONFIG, SUMS, RunFolder
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
 
 
@@ -25,10 +25,10 @@ def examine_folder(folder: Path, trust_remote_code: bool = False) -> Section:
             return Section(f"{folder}: {kind.title}", kind.findings(folder, trust_remote_code))
         except MetasearchError as error:
             about = STUDY_FILE if (folder / STUDY_FILE).is_file() else CONFIG
-            return Section(f"{folder}: unreadable configuration", [bad(about, error)])
+            return Section(f"{folder}: unreadable configuration", [Finding.of_error(about, error)])
     if found := next((kind for kind in OTHERS if kind.holds(folder)), None):
         return Section(f"{folder}: {found.title}", found.findings(folder, trust_remote_code))
-    return Section(f"{folder}: unknown", [bad("folder", _unknown(folder))])
+    return Section(f"{folder}: unknown", [Finding.of_error("folder", _unknown(folder))])
 
 
 def _settings(about: str, read: Callable[[], object], finished: bool) -> Finding:
@@ -36,7 +36,7 @@ def _settings(about: str, read: Callable[[], object], finished: bool) -> Finding
     try:
         read()
     except ConfigError as error:
-        found = bad(about, error)
+        found = Finding.of_error(about, error)
         return Finding(about, f"skipped, since all is finished: {found.found}", "note") if finished else found
     return Finding(about, "readable")
 
@@ -52,12 +52,12 @@ def check_run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
             if isinstance(found, Checkpoint):
                 yield Finding(name, f"intact, of outer step {found.state.get('step')}")
             else:
-                yield bad(name, RunFolderError(found))
+                yield Finding.of_error(name, RunFolderError(found))
     if files.model.is_dir():
-        yield examine("model", partial(_model, files.model, trust_remote_code))
+        yield Finding.of("model", partial(_model, files.model, trust_remote_code))
     elif files.finished and kind != "score" and not find_study(folder):
-        yield bad("model", RunFolderError(f"{files.model} is missing, though the run is finished"))
-    yield examine("files", partial(_files, files))
+        yield Finding.of_error("model", RunFolderError(f"{files.model} is missing, though the run is finished"))
+    yield Finding.of("files", partial(_files, files))
     if files.finished and not (folder / SUMS).is_file():
         yield Finding(SUMS, "missing: what was changed or deleted is not noticed", "note")
     if not files.finished:
@@ -66,10 +66,7 @@ def check_run(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
 
 def _files(files: RunFolder) -> str:
     """Return the number of scores of a run whose files are there and unchanged."""
-    require_unchanged(files.path)
-    for name in read_checksums(files.path / SUMS) if files.finished else ():
-        if not (files.path / name).is_file():
-            raise RunFolderError(f"{files.path / name} is missing, though the run is finished")
+    files.require_unchanged(complete=files.finished)
     return f"{len(files.results())} scores"
 
 
@@ -96,17 +93,17 @@ def check_study(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
 
 def check_corpus(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     """Yield whether a prepared corpus is sound."""
-    yield examine("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound")
+    yield Finding.of("files", lambda: f"{len(SavedTable(folder)):,} pairs, all files sound")
 
 
 def check_export(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     """Yield whether an export to ONNX loads."""
-    yield examine("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions")
+    yield Finding.of("graph", lambda: f"{OnnxEncoder(folder).dimension()} dimensions")
 
 
 def check_encoder(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
     """Yield whether an encoder loads."""
-    yield examine("weights", partial(_model, folder, trust_remote_code))
+    yield Finding.of("weights", partial(_model, folder, trust_remote_code))
 
 
 def _model(folder: Path, trust_remote_code: bool) -> str:

@@ -15,7 +15,7 @@ from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted,
 from metasearch.evaluation.study.read import STUDY_FILE
 from metasearch.io import OutOfRoom, require_room
 from metasearch.runs.callbacks import SILENT, Callback, OpenCallback
-from metasearch.runs.folder import RunFolder, RunMetadata, require_unchanged
+from metasearch.runs.folder import RunFolder, RunMetadata
 from metasearch.runs.rows import Row
 from metasearch.runs.signals import interrupted
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup, join_processes
@@ -39,7 +39,7 @@ class RunResult:
     def read(cls, files: RunFolder) -> "RunResult":
         """Read a finished run folder; `RunFolderError` if a file has changed since the run wrote it."""
         rows = files.results()
-        require_unchanged(files.path)
+        files.require_unchanged()
         return cls(files.path, rows, files.report.read_text(encoding="utf-8"))
 
 

@@ -50,21 +50,6 @@ class CallbackGroup(Callback):
             callback.on_encode(what, done, total)
 
 
-class PrefixedProgress(Callback):
-    """Passes steps and encoded texts on with a name before them, but no dev scores."""
-
-    def __init__(self, callback: Callback, what: str) -> None:
-        self._callback, self._what = callback, what
-
-    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        """Pass a step on, with the name for its phase."""
-        self._callback.on_step(step, total, self._what, terms)
-
-    def on_encode(self, what: str, done: int, total: int) -> None:
-        """Pass encoded texts on."""
-        self._callback.on_encode(f"{self._what}: {what}", done, total)
-
-
 class RunLog(Callback):
     """Writes steps and dev scores to the log of a run."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 from metasearch.errors import MetasearchError
 
@@ -16,6 +16,19 @@ class Finding:
     state: Literal["ok", "note", "bad"] = "ok"
     code: int = 0
 
+    @classmethod
+    def of(cls, about: str, read: Callable[[], str]) -> Self:
+        """Return a check's result, or the problem that it raises."""
+        try:
+            return cls(about, read())
+        except MetasearchError as error:
+            return cls.of_error(about, error)
+
+    @classmethod
+    def of_error(cls, about: str, error: MetasearchError) -> Self:
+        """Return the problem that an error reports."""
+        return cls(about, " ".join(str(error).split()), "bad", error.exit_code)
+
 
 @dataclass(frozen=True)
 class Section:
@@ -23,16 +36,3 @@ class Section:
 
     title: str
     findings: Sequence[Finding]
-
-
-def examine(about: str, read: Callable[[], str]) -> Finding:
-    """Return a check's result, or the problem that it raises, in one line."""
-    try:
-        return Finding(about, read())
-    except MetasearchError as error:
-        return bad(about, error)
-
-
-def bad(about: str, error: MetasearchError) -> Finding:
-    """Return the problem that an error reports, in one line."""
-    return Finding(about, " ".join(str(error).split()), "bad", error.exit_code)

@@ -36,9 +36,6 @@ SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 _COVERED = (CONFIG, "results.jsonl", "log.jsonl", "facts.json", "queries/*.npz")
 
-CHECKPOINT_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
-"""What `training.checkpoint` keeps: the latest one, the one before it, and one that is being written."""
-
 
 class RunMetadata(FrozenConfig, Generic[Config]):
     """`config.yaml`: a run's configuration and starting state.
@@ -187,6 +184,19 @@ class RunFolder:
             raise DataError(f"{self._facts}: not the facts of a run: {json.dumps(known)[:40]}")
         return known
 
+    def require_unchanged(self, complete: bool = False) -> None:
+        """Raise `RunFolderError` if a file in a finished run has changed; with `complete`, also if one is missing."""
+        sums = self.path / SUMS
+        for name, expected in _read_checksums(sums).items():
+            path = self.path / name
+            if complete and not path.is_file():
+                raise RunFolderError(f"{path} is missing, though the run is finished")
+            if path.is_file() and digest(path) != expected:
+                raise RunFolderError(
+                    f"{path}: checksum mismatch: it was changed since the run wrote it, or damaged; its hash is in "
+                    f"{quoted(sums)}. Restore the file, or delete {SUMS} if you changed it on purpose"
+                )
+
     def finish(self, report: str, facts: Mapping[str, Any] | None = None) -> None:
         """Write facts, hashes and report, which mark the run as finished, and delete the checkpoint."""
         if facts is not None:
@@ -198,12 +208,11 @@ class RunFolder:
 
     def remove_checkpoint(self) -> None:
         """Delete the checkpoint, if any."""
-        for name in CHECKPOINT_FOLDERS:
-            shutil.rmtree(self.path / name, ignore_errors=True)
+        for path in self.path.glob("checkpoint*"):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """Return a line's event; None if damaged."""
     try:
         event = json.loads(line)
     # Half a line that is just being written, or that a crash left; a character cut in two is a ValueError, too.
@@ -237,18 +246,7 @@ def write_checksums(folder: Path, report: str) -> None:
     atomic_write(folder / SUMS, "".join(f"{each}  {name}\n" for name, each in hashes.items()))
 
 
-def require_unchanged(folder: Path) -> None:
-    """Raise `RunFolderError` if a file in a finished run has changed; readers report missing ones."""
-    for name, expected in read_checksums(folder / SUMS).items():
-        path = folder / name
-        if path.is_file() and digest(path) != expected:
-            raise RunFolderError(
-                f"{path}: checksum mismatch: it was changed since the run wrote it, or damaged; its hash is in "
-                f"{quoted(folder / SUMS)}. Restore the file, or delete {SUMS} if you changed it on purpose"
-            )
-
-
-def read_checksums(path: Path) -> Mapping[str, str]:
+def _read_checksums(path: Path) -> Mapping[str, str]:
     """Return file name → hash; empty if there is no such file."""
     if not path.exists():
         return {}

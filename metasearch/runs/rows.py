@@ -48,22 +48,16 @@ def format_rows(rows: Iterable[Row]) -> str:
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in ({_FACTS: shared}, *own)) if rows else ""
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows in a results file, each with all its facts."""
-    return list(_numbered(path).values())
-
-
-def read_complete_rows(path: Path) -> list[dict[str, Any]]:
-    """Return a finished run's rows, every score checked."""
+def read_rows(path: Path, complete: bool = False) -> list[dict[str, Any]]:
+    """Return the rows in a results file, each with all its facts; `complete` checks every score of a finished run."""
     rows = _numbered(path)
     for number, row in rows.items():
-        if row.get("task") != STAGE:
+        if complete and row.get("task") != STAGE:
             _require_score(row, f"{path}:{number}")
     return list(rows.values())
 
 
 def _numbered(path: Path) -> dict[int, dict[str, Any]]:
-    """Return line number → row."""
     try:
         # Not `splitlines`, which also splits at U+2028 and the like; JSON may hold them.
         lines = read_bytes(path).decode().removesuffix("\n").split("\n")

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from typing import TextIO
 
 from metasearch.errors import ConfigError
 
@@ -51,13 +50,3 @@ def require_alone(what: str) -> None:
     """Raise `ConfigError` if this is one of several processes but `what` needs a single one."""
     if rank().count > 1:
         raise ConfigError(f"{what} runs in one process; start it without torchrun")
-
-
-def be_silent() -> TextIO:
-    """Discard all output of this process and its libraries; return the previous stderr."""
-    kept = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(nowhere, stream)
-    os.close(nowhere)
-    return kept

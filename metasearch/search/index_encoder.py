@@ -14,7 +14,6 @@ from metasearch.encoders.adapter import MatrixAdapter, PlanAdapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import append
-from metasearch.search.index.base import canonical
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.stores import open_store
 from metasearch.search.settings import IndexSettings
@@ -34,7 +33,7 @@ def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tu
             of the index.
     """
     store = open_store(index)
-    settings = yaml.check(canonical(store.kind.settings), IndexSettings, f"settings of {store.name}")
+    settings = yaml.check(store.kind.current_settings, IndexSettings, f"settings of {store.name}")
     encoder = load_encoder(
         store.kind.encoder, prompts=settings.prompts, device="cpu", trust_remote_code=trust_remote_code
     )
@@ -61,7 +60,6 @@ def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tu
 
 
 def _join(words: Sequence[str]) -> str:
-    """Return words as a list in a sentence."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 

@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config import registry, yaml
-from metasearch.config.run import DEFAULT_ENCODER, Device, EncodingPrecision
+from metasearch.config.precision import EncodingPrecision
+from metasearch.config.run import DEFAULT_ENCODER, Device
 from metasearch.encoders.cpu_rates import fastest
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError, DataError, EncoderError, RunFolderError
+from metasearch.errors import ConfigError, DataError, EncoderError, MetasearchError, RunFolderError
 from metasearch.runs.callbacks import SILENT, Callback
-from metasearch.search.index.adapters import IN_USE, AdapterFacts, adapters_in, read_adapter, require_adapter
-from metasearch.search.index.base import Kind, Store, canonical
+from metasearch.search.index.adapters import IN_USE, AdapterFacts, read_adapter, require_adapter
+from metasearch.search.index.base import Kind, Store
 from metasearch.search.index.database import exists, read_state
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import SITE, find_encoder, place_facts
-from metasearch.search.index.plan import Learned, mean_of
+from metasearch.search.index.plan import Learned
 from metasearch.search.index.stores import database, open_store
 from metasearch.search.index.vectors_file import require_writable, write_vectors
 from metasearch.search.index.writer import writing
@@ -102,7 +103,7 @@ def index_documents(
     if vectors:
         require_writable(vectors)
     kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder)) if state else None
-    before = canonical(kind.settings) if kind else {}
+    before = kind.current_settings if kind else {}
     wanted = {key: value for key, value in (asked or {}).items() if (key, value) != ("precision", "auto")}
     settings = yaml.check({**before, **wanted}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
@@ -159,7 +160,7 @@ def list_adapters(folder: Path) -> tuple[list[AdapterFacts], str]:
     `RunFolderError` if the folder is no index.
     """
     state = read_state(folder)
-    return adapters_in(state), str(state.get(IN_USE, ""))
+    return AdapterFacts.all_in(state), str(state.get(IN_USE, ""))
 
 
 def use_adapter(folder: Path, name: str | None) -> None:
@@ -200,7 +201,7 @@ def learn_queries(
 def add_queries(folder: Path, store: Store, vectors: NDArray[np.float32]) -> Learned:
     """Move the centre of queries by their vectors from the encoder, `(n, D)`; errors as `learn_queries`."""
     require_centre(store)
-    learned = mean_of(vectors, datetime.now(UTC).isoformat(timespec="seconds"))
+    learned = Learned.of(vectors, datetime.now(UTC).isoformat(timespec="seconds"))
     with writing(folder, store.kind) as writer:
         if writer.plan.learned:
             learned = writer.plan.learned.plus(learned)
@@ -257,7 +258,7 @@ def open_searcher(
     """
     site = place_facts(Path(), site=site).get(SITE)
     store = open_store(index)
-    settings = yaml.check(canonical(store.kind.settings), IndexSettings, f"settings of {store.name}")
+    settings = yaml.check(store.kind.current_settings, IndexSettings, f"settings of {store.name}")
     try:
         loaded = load_reader(encoder or store.kind.encoder, device, settings.prompts, trust_remote_code)
     except (EncoderError, ConfigError) as error:
@@ -302,3 +303,46 @@ def _anywhere(name: str) -> str:
     """Return the name of an encoder that means the same from every folder."""
     local = name not in registry.names("encoders") and Path(name).is_dir()
     return str(Path(name).resolve()) if local else name
+
+
+_MOST = 1024
+"""Queries that wait for the next writing at most."""
+
+
+class QueryCounter:
+    """Collects the vectors of a server's queries, and adds their number and sum to the index now and then.
+
+    It writes when there are as many as the index has learned from, so that its centre moves by half of the way that is
+    left, and a server writes few times.
+
+    Args:
+        folder: of the index.
+        store: the index.
+
+    Raises:
+        DataError: the index has no centre of queries.
+    """
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        require_centre(store)
+        self._folder, self._store = folder, store
+        self._total = store.plan.learned.count if store.plan.learned else 0
+        self._waiting: list[NDArray[np.float32]] = []
+
+    def add(self, vectors: NDArray[np.float32]) -> None:
+        """Count queries by their vectors from the encoder, `(n, D)`."""
+        self._waiting.append(vectors)
+        if sum(map(len, self._waiting)) >= min(max(self._total, LEAST_QUERIES), _MOST):
+            self.write()
+
+    def write(self) -> None:
+        """Add the queries that wait to the index; a warning says if it cannot be written, and they wait on."""
+        if not self._waiting:
+            return
+        try:
+            self._total = add_queries(self._folder, self._store, np.concatenate(self._waiting)).count
+        except MetasearchError as error:
+            log.warning("queries are not learned from yet: %s", error)
+            return
+        log.info("%s: queries learned from: %d", self._folder, self._total)
+        self._waiting = []

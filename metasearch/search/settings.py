@@ -164,9 +164,6 @@ class RankingSettings(Settings):
         return flags + [f"--by {self.by}"] * (self.by in ("page", "passage"))
 
 
-RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=False, by="group")
-
-
 class SearchSettings(RankingSettings):
     """Settings for a search.
 

@@ -16,7 +16,7 @@ from metasearch.errors import CellsFailed
 from metasearch.pipelines.study.cell import last_error
 from metasearch.pipelines.study.launchers import JobEnd, JobFolder, Launcher, open_launcher
 from metasearch.search.documents.passage import Passage
-from metasearch.search.query.shards import FOLDER, EncoderPlan, Shards, remove_shards
+from metasearch.search.query.shards import EncoderPlan, Shards, remove_shards
 
 _LOG = " (log: "
 
@@ -112,24 +112,17 @@ class JobEncoder:
 def by_jobs(
     place: LauncherConfig, jobs: int | None, trust_remote_code: bool, plan: EncoderPlan, folder: Path
 ) -> Iterator[JobEncoder]:
-    """Give what encodes the passages of an index in jobs, with their shards in its folder.
-
-    Args:
-        place: launcher and settings.
-        jobs: jobs at a time; by default the launcher's.
-        trust_remote_code: run code that comes with the encoder.
-        plan: how the jobs open the encoder.
-        folder: folder of the index, locked by the caller.
+    """Give what encodes the passages of an index in jobs, with their shards in its folder, locked by the caller.
 
     Raises:
         CellsFailed: all jobs ended, some failed, and texts are left.
         ConfigError: the launcher cannot be used here.
     """
     jobs = jobs or place.jobs
-    files = JobFolder(folder / FOLDER)
+    shards = Shards(folder, plan)
     # Not by the number of jobs: the number of threads can change the last bits.
-    launcher = open_launcher(files, place, int(place.settings.get("cpus", 1)), trust_remote_code)
-    encoder = JobEncoder(Shards(files.path, plan), launcher, jobs)
+    launcher = open_launcher(JobFolder(shards.folder), place, int(place.settings.get("cpus", 1)), trust_remote_code)
+    encoder = JobEncoder(shards, launcher, jobs)
     try:
         yield encoder
     finally:

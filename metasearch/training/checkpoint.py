@@ -20,12 +20,13 @@ from torch import Tensor
 
 from metasearch.errors import RunFolderError, first_line, quoted
 from metasearch.io import digest, move, read_bytes, share, sync, write_error
-from metasearch.runs.folder import CHECKPOINT_FOLDERS
 
 log = logging.getLogger(__name__)
 
 Tensors = Mapping[str, Tensor]
 _FILES = ("weights", "optimizer", "best", "learner")
+_FOLDERS = ("checkpoint", "checkpoint.previous", "checkpoint.new")
+"""The latest checkpoint, the one before it, and one that is being written."""
 _STATE = "state.json"
 _SCHEMA = 1
 
@@ -48,7 +49,7 @@ class CheckpointStore:
     """Store a run's latest checkpoint in `<run>/checkpoint`, and the previous one."""
 
     def __init__(self, run: Path) -> None:
-        self.folder, self._previous, self._new = (run / name for name in CHECKPOINT_FOLDERS)
+        self.folder, self._previous, self._new = (run / name for name in _FOLDERS)
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Replace the checkpoint; `RunFolderError` where it cannot be written, and the last one is untouched."""

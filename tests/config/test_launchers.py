@@ -4,17 +4,17 @@ import pytest
 
 from helpers.crossval import FLAGS, run
 from helpers.documents import DOCUMENTS
-from metasearch.config.study import SETTINGS, LauncherConfig, place_of
+from metasearch.config.study import SETTINGS, LauncherConfig
 from metasearch.errors import ConfigError
 
 
 def test_settings_may_stand_alone_or_together_and_values_may_have_spaces():
-    together = place_of("slurm", ["partition=gpu time=4:00:00 comment=two words", "gres=gpu:a100:1"])
+    together = LauncherConfig.parse("slurm", ["partition=gpu time=4:00:00 comment=two words", "gres=gpu:a100:1"])
     assert together == LauncherConfig(
         "slurm", {"partition": "gpu", "time": "4:00:00", "comment": "two words", "gres": "gpu:a100:1"}
     )
-    assert place_of(None, []) is None
-    assert place_of("local", []) == LauncherConfig()
+    assert LauncherConfig.parse(None, []) is None
+    assert LauncherConfig.parse("local", []) == LauncherConfig()
 
 
 def test_the_document_has_every_setting():

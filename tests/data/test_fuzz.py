@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import string
+from functools import partial
 
 import pytest
 import yaml as pyyaml
@@ -21,7 +22,7 @@ from metasearch.data.scored import read_scored
 from metasearch.data.texts import read_tagged, read_texts
 from metasearch.errors import MetasearchError
 from metasearch.runs.folder import RunFolder
-from metasearch.runs.rows import read_complete_rows
+from metasearch.runs.rows import read_rows
 
 KEYS = re.findall(
     r"\w+",
@@ -100,7 +101,7 @@ PARSERS = {
     "parallel gz": ("en-de.tsv.gz", lambda path: read_corpus([path], CorpusSettings())),
     "texts": ("de.txt", lambda path: list(read_texts([path]))),
     "tagged": ("en-de.tsv", lambda path: read_tagged([path], 9)),
-    "results": ("results.jsonl", read_complete_rows),
+    "results": ("results.jsonl", partial(read_rows, complete=True)),
     "results of a run": ("results.jsonl", lambda path: RunFolder(path.parent).results()),
     "log": ("log.jsonl", lambda path: RunFolder(path.parent).events()),
 }

@@ -15,7 +15,7 @@ from metasearch.encoders.load import load_encoder
 from metasearch.encoders.low.attention import Attention
 from metasearch.encoders.low.layers import Bfloat16Linear
 from metasearch.errors import ConfigError, EncoderError
-from metasearch.search.index.base import canonical
+from metasearch.search.index.base import Kind
 from metasearch.search.indexes import index_documents, open_searcher
 
 TEXTS = ["Where is the key?", "Der Schlüssel liegt unter der Matte.", "Wo?", "Ask the neighbours " * 9, "¿Dónde está?"]
@@ -114,7 +114,7 @@ def test_int8_of_an_earlier_release_is_refused_or_read(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"int8 is gone.* use bfloat16"):
         index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", {"precision": "int8"}, device="cpu")
-    assert canonical({"precision": "int8"})["precision"] == "auto"
+    assert Kind("", "", 1, {"precision": "int8"}).current_settings["precision"] == "auto"
 
 
 def test_three_processes_measure_rates_and_the_highest_are_kept(monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ from helpers.commands import metasearch
 from helpers.parallel import distill, flags, save_assistant, write_corpus
 from metasearch.encoders.load import load_encoder
 from metasearch.pipelines.cards import find_base
-from metasearch.runs.folder import require_unchanged
+from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import read_rows
 
 SMALL = [
@@ -91,7 +91,7 @@ def test_licences_are_listed_where_they_are_known_and_the_user_may_set_that_of_t
     assert "- data `demo`: CC0 1.0" in card.text
     licensed = text_of(run / "model").replace("license: unknown", "license: cc0-1.0")
     (run / "model" / "README.md").write_text(licensed, encoding="utf-8")
-    require_unchanged(run)
+    RunFolder(run).require_unchanged()
 
 
 def test_a_base_card_that_cannot_be_read_is_a_warning(tmp_path, caplog):

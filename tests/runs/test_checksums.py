@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from metasearch.errors import RunFolderError
-from metasearch.runs.folder import SUMS, RunFolder, require_unchanged
+from metasearch.runs.folder import SUMS, RunFolder
 
 
 @pytest.fixture
@@ -25,9 +25,9 @@ def test_every_file_has_the_hash_that_sha256sum_computes(files):
 
 @pytest.mark.parametrize("name", ["config.yaml", "facts.json", "results.jsonl", "report.md"])
 def test_a_changed_file_is_refused_until_the_hashes_are_deleted(files, name):
-    require_unchanged(files.path)
+    files.require_unchanged()
     (files.path / name).write_text("changed\n")
     with pytest.raises(RunFolderError, match=rf"{name}: checksum mismatch"):
-        require_unchanged(files.path)
+        files.require_unchanged()
     (files.path / SUMS).unlink()
-    require_unchanged(files.path)
+    files.require_unchanged()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from metasearch.config import extras
+from metasearch.cli import _options
 from metasearch.errors import ConfigError, NonFiniteError, Terminated
 from metasearch.runs import trackers
 from metasearch.runs.callbacks import Callback
@@ -65,7 +65,7 @@ def package(monkeypatch):
 
 
 def test_every_name_of_the_option_is_a_tracker():
-    assert tuple(TRACKERS) == extras.TRACKERS
+    assert tuple(TRACKERS) == _options.TRACKERS
 
 
 def test_each_value_arrives_once_with_its_step_and_the_other_callback_hears_the_same(package, tmp_path):

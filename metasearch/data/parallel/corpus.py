@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config.distillation import Balance, CorpusSettings
+from metasearch.config.distillation import CorpusSettings
 from metasearch.config.seeding import seed_of
 from metasearch.data.formats.text_files import Report
 from metasearch.data.parallel.files import choose, clean, find, read_sides
@@ -127,7 +127,7 @@ class Corpus(Sequence[Translation]):
         """Return the tokens of the longer side of each pair `(P,)`."""
         return self.table.lengths(counter)[self.rows].astype(np.int64)
 
-    def groups(self, balance: Balance) -> NDArray[np.int16] | None:
+    def groups(self, balance: str) -> NDArray[np.int16] | None:
         """Return which share of an epoch each pair belongs to `(P,)`: its file or its language; None for `none`."""
         if balance == "none":
             return None

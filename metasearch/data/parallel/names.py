@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from metasearch.config.distillation import DEFAULT_PIVOT
+from metasearch.config.distillation import CorpusSettings
 from metasearch.config.languages import parse_name
 from metasearch.data.formats.rows import SHARD, STATE
 from metasearch.data.formats.text_files import unpacked
@@ -78,7 +78,9 @@ def take_split(name: str) -> tuple[str, str]:
     return (_SPLIT.sub("", name).lstrip("-_.") if words else name), split
 
 
-def recognise(path: Path, pivot: str = DEFAULT_PIVOT, corpus: str = "", folders: Sequence[str] = ()) -> Part | None:
+def recognise(
+    path: Path, pivot: str = CorpusSettings().pivot, corpus: str = "", folders: Sequence[str] = ()
+) -> Part | None:
     """Return what the name of a file says; None if it is no name of parallel text.
 
     Of a Moses pair, `paths` are the unpacked names of both sides, which need not exist. If the name has no split, the

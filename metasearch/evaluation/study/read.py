@@ -16,12 +16,12 @@ from typing import Any
 from metasearch.config import yaml
 from metasearch.config.arrangement import Arrangement, Pattern
 from metasearch.config.languages import parse_pair
-from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, renew
+from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.config.run import flat
 from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.evaluation.study.study import Arm, Run, Scored, Study, abridged
-from metasearch.runs.folder import CONFIG, RunFolder, read_config, require_unchanged
-from metasearch.runs.rows import STAGE, Row, read_complete_rows
+from metasearch.runs.folder import CONFIG, RunFolder, read_config
+from metasearch.runs.rows import STAGE, Row, read_rows
 from metasearch.runs.versions import differing
 
 STUDY_FILE = "study.yaml"
@@ -221,10 +221,10 @@ def find_study(path: Path) -> Path | None:
 
 def _run(path: Path, source: str) -> Run:
     tree = read_config(path)
-    rows = read_complete_rows(path / "results.jsonl")
+    rows = read_rows(path / "results.jsonl", complete=True)
     run = Run(path, source, flat(tree), tuple(rows), RunFolder(path).facts(), unseen_languages(tree))
     # After the reading, which names the line where it can.
-    require_unchanged(path)
+    RunFolder(path).require_unchanged()
     return run
 
 
@@ -281,7 +281,7 @@ def select_settings(config: Mapping[str, Any]) -> Settings:
     settings = {key: value for key, value in config.items() if key not in _NOT_SETTINGS}
     recipe = config.get("recipe")
     if isinstance(recipe, Mapping):
-        settings["recipe"] = {key: value for key, value in renew(recipe).items() if key not in _NOT_RECIPE}
+        settings["recipe"] = {key: value for key, value in Recipe.renew(recipe).items() if key not in _NOT_RECIPE}
     if isinstance(settings.get("trim"), list | tuple):
         settings["trim"] = sorted(settings["trim"])  # languages in any order give the same vocabulary
     known = {key: value for key, value in yaml.flatten(settings).items() if value is not None}

@@ -15,7 +15,7 @@ from metasearch.algorithms.base import Learner, TargetSpec
 from metasearch.algorithms.losses.base import warn_of_unused
 from metasearch.config import registry, yaml
 from metasearch.config.distill_run import DistillConfig
-from metasearch.config.distillation import Monitor, Stage
+from metasearch.config.distillation import Stage
 from metasearch.config.measure import Measure
 from metasearch.config.roles import MaxLength
 from metasearch.data.entailment import read_entailment
@@ -153,7 +153,7 @@ class StageEvaluator:
     learner: Learner
     pairs: Sequence[Translation] | Sequence[ScoredPair]
     batches: Batches
-    monitor: Monitor
+    monitor: str
     output: Output
 
     def __call__(self) -> float:

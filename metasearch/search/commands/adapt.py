@@ -83,7 +83,6 @@ def _learn(
     index: str, queries: Sequence[str], as_json: bool, encoder: str | None, device: Any, trust_remote_code: bool,
     **rest: Any,
 ) -> None:  # fmt: skip
-    """Learn the centre of queries from queries without labels."""
     reject_unused_options("name", "folds", "same_page", "bases", why="there are no labels; they are for adapters")
 
     from metasearch.search.index.stores import index_folder

@@ -12,7 +12,7 @@ import click
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.run import DEFAULT_ENCODER
-from metasearch.config.study import place_of
+from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError, quoted
 from metasearch.search.settings import IndexSettings, RankingSettings, without_password
 
@@ -93,7 +93,7 @@ def command(
         return
     if output is None:
         raise ConfigError("Missing option '-o' / '--output': the folder of the index")
-    place = place_of(launcher, launcher_settings)
+    place = LauncherConfig.parse(launcher, launcher_settings)
     if jobs and not place:
         raise ConfigError(f"--jobs {jobs} goes with --launcher local, slurm or ray")
     if not documents:

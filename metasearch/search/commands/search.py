@@ -108,7 +108,6 @@ def _json(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled: bool)
 
 
 def _format_hits(query: str, hits: Sequence["Hit"], searcher: "Searcher", titled: bool) -> str:
-    """Return formatted hits, best first, and their languages."""
     from metasearch.search.index.places import shown
 
     lines = [f"{query}\n"] if titled else []

@@ -51,8 +51,7 @@ def command(
         click.echo(f"loading {without_password(index)}", err=True)
 
         from metasearch.search.index.stores import index_folder
-        from metasearch.search.indexes import open_searcher
-        from metasearch.search.server.learning import QueryCounter
+        from metasearch.search.indexes import QueryCounter, open_searcher
         from metasearch.search.server.service import Service
 
         searcher = open_searcher(

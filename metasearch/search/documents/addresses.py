@@ -106,7 +106,8 @@ class PageNames:
             self._add(_File(path, key, _plain(key)), passages[self._files[path][0]].language)
         self._languages = {tag for _, tag in self._translations}
         rooted = list(dict.fromkeys(parse_address(name) for name in names if _is_rooted(name)))
-        samples = {kind: _evenly([each for each in rooted if bool(each.host) == kind]) for kind in (True, False)}
+        parts = {kind: [each for each in rooted if bool(each.host) == kind] for kind in (True, False)}
+        samples = {kind: own[:: max(1, len(own) // _SAMPLE)] for kind, own in parts.items()}
         self._routes = self._find_routes([*samples[True], *samples[False]])
         self._bases = {kind: self._find_base(sample) for kind, sample in samples.items()}
         if bases:
@@ -199,7 +200,6 @@ class PageNames:
     # Bases.
 
     def _find_routes(self, sample: Sequence[Address]) -> set[str]:
-        """Return parameters whose values are mostly ends of paths."""
         counts, pages = Counter[str](), Counter[str]()
         for name, _, value in (part.partition("=") for address in sample for part in address.query.split("&")):
             if name not in _LANGUAGE and (plain := _plain(tidy_path(value))):
@@ -215,7 +215,6 @@ class PageNames:
         return [base for base in best if base.address == best[0].address]
 
     def _candidates(self, address: Address) -> dict[Base, None]:
-        """Return the bases with which an address ends as the path of a file."""
         found = dict[Base, None]()
         for full, _ in self._readings(address):
             parts = full.split("/")
@@ -255,10 +254,6 @@ def _is_rooted(name: str) -> bool:
 
 def _is_below(full: str, base: Base) -> bool:
     return f"{full}/".startswith(f"{base.address}/")
-
-
-def _evenly(addresses: Sequence[Address]) -> Sequence[Address]:
-    return addresses[:: max(1, len(addresses) // _SAMPLE)]
 
 
 def _closest(files: Sequence[_File], path: str) -> list[_File]:

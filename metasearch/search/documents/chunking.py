@@ -133,11 +133,9 @@ class Chunker:
                     yield max(0, start + inner + blanks - shift), before + shown
 
     def _room(self, title: str) -> int:
-        """Return the length of the longest text below a title."""
         return max(1, self.settings.limit - self._length(title))
 
     def _units(self, text: str, heads: Collection[int], markdown: bool, room: int) -> Iterator[_Unit]:
-        """Yield the units of a text; `heads` are the offsets of headings."""
         high, last, ended, heading, code = 0, 0, True, False, False
         for start, end, length, ends in self._parts(text, markdown, max(1, room // 4)):
             breaks = text.count("\n", last, start)

@@ -199,7 +199,6 @@ class _Evidence:
         return seen if sum(own) >= _MOST * len(own) else ""
 
     def _copies(self, files: Sequence[str]) -> list[str]:
-        """Return documents that have the text of another one, and that other one."""
         lines = {file: {*self._text(file).splitlines()} for file in files}
         sizes = {file: _letters(own) for file, own in lines.items()}
         found = set[str]()
@@ -231,7 +230,6 @@ def _place(source: "Source") -> tuple[str, str]:
 
 
 def _are_alike(tag: str, seen: str) -> bool:
-    """Return whether a detected language is the one of a tag, or is often taken for it."""
     tag, seen = primary_language(tag), primary_language(seen)
     return tag == seen or any({tag, seen} <= {*kin.split()} for kin in _KIN)
 
@@ -267,12 +265,10 @@ def _read_beginning(path: Path) -> str:
 
 
 def _stated_in(content: str) -> str:
-    """Return the language that the beginning of a document states, or nothing."""
     return next(filter(None, ((found := _STATED.search(content)) and found.groups()) or ()), "")
 
 
 def _text_of(content: str, path: Path) -> str:
-    """Return the text of the beginning of a document, without marks."""
     if suffix_of(path) in _HTML:
         content = unescape(_MARKS.sub(" ", _BLOCK.sub("\n", _UNSHOWN.sub(" ", content))))
     elif suffix_of(path) not in _OFFICE:

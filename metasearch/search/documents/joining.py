@@ -137,7 +137,6 @@ def _shortened(text: str) -> str:
 
 
 def _nearest_name(named: str, names: PageNames) -> str:
-    """Return the path from its folder of the page with the most similar name."""
     tail = "/".join(named.rstrip("/").split("/")[-2:])
     known = {relative: None for relative, _ in names.short.values()}
     if len(known) > _COMPARED:

@@ -49,7 +49,6 @@ def find_path_language(file: str) -> str:
 
 
 def _find_tag(stem: str) -> tuple[str, int]:
-    """Return the tag that a name ends in, and where it begins."""
     for start in (0, *(mark.end() for mark in re.finditer("[._-]", stem))):
         if tag := _read_tag(stem[start:]):
             return tag, start
@@ -203,9 +202,7 @@ def _read_tag(text: str) -> str:
 def disagreements(detected: Mapping[tuple[str, str], int], always: bool = False) -> list[str]:
     """Return a line for each language in which detection sees another one in a third of the passages or more.
 
-    Args:
-        detected: stated language, detected language → number of passages.
-        always: whether detection decides; then each language with any such passage has a line.
+    `detected` is stated and detected language → passages. If detection decides `always`, one passage is enough.
     """
     lines = []
     for stated in sorted({stated for stated, _ in detected}):

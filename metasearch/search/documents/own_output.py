@@ -39,13 +39,12 @@ def folder_kind(folder: Path, names: Collection[str]) -> str:
 
 def file_kind(path: Path) -> str:
     """Return the kind of metasearch output in a file, such as `a TREC run`; empty for other files."""
-    if is_vectors_file(path):
+    if _is_vectors_file(path):
         return "vectors of an index"
     return "a TREC run" if path.suffix.lower() == ".txt" and _RUN_LINE.match(_head(path)) else ""
 
 
-def is_vectors_file(path: Path) -> bool:
-    """Return whether a file is of `metasearch index --vectors`."""
+def _is_vectors_file(path: Path) -> bool:
     if path.suffix.lower() != ".parquet":
         return False
     try:

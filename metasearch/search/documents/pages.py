@@ -89,7 +89,7 @@ class Pages:
 
     def decide(self) -> None:
         """Compare all pages."""
-        self._repeated = repeated(self.blocks)
+        self._repeated = _find_repeated(self.blocks)
 
     def repeated(self, file: str) -> Hashes:
         """Return what a page shares with most others."""
@@ -106,7 +106,7 @@ class Pages:
         yield from _without(sections, self.repeated(file), notes)
 
 
-def repeated(pages: Mapping[str, Blocks]) -> dict[str, Hashes]:
+def _find_repeated(pages: Mapping[str, Blocks]) -> dict[str, Hashes]:
     """Return what each page, by its path, shares with most pages of a folder; without the pages that share nothing."""
     groups: dict[tuple[PurePosixPath, str, str], list[str]] = {}
     for file, page in pages.items():
@@ -236,7 +236,6 @@ def _runs(blocks: Sequence[_Block], pairs: Sequence[bool]) -> Iterator[Sequence[
 
 
 def _own_title(title: str, shared: Collection[int]) -> str:
-    """Return a title without repeated parts at its end and its beginning."""
     parts = _BETWEEN.split(title)
     for last in (-1, 0):
         while parts and parts[last] and _hash_of_title(parts[last]) in shared:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from metasearch.config.languages import UNKNOWN, parse_tag
 from metasearch.data.formats.blank import blank
@@ -120,6 +120,10 @@ class Notes:
         detected: language that a document states, language of the text by detection → number of passages.
         repeated: text of a block that most pages share and that was left out → number of pages.
     """
+
+    NO_PAGE: ClassVar = (
+        "pages that lead to another one or are not for searches (noindex), skipped; --keep-repeated keeps them"
+    )
 
     counts: Counter[str] = field(default_factory=Counter)
     detected: Counter[tuple[str, str]] = field(default_factory=Counter)

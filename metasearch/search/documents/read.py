@@ -23,6 +23,7 @@ from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Chunker, Settings
 from metasearch.search.documents.evidence import decide
 from metasearch.search.documents.languages import (
+    disagreements,
     find_folder_language,
     find_language,
     path_without_language,
@@ -33,7 +34,6 @@ from metasearch.search.documents.passage import BELOW, Dropped, Notes, Passage, 
 
 GROUP = "group"
 """Field of rows that a page and its translations share."""
-NO_PAGE = "pages that lead to another one or are not for searches (noindex), skipped; --keep-repeated keeps them"
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
 _SOURCES = "_sources"
@@ -192,7 +192,7 @@ class _Search:
             counts = ", ".join(f"{count:,} {what}" for what, count in sorted(self.others.items()))
             log.warning("skipped, no document format: %s", counts)
         if self.own:
-            log.warning("skipped, written by metasearch: %s", list_some(self.own))
+            log.warning("skipped, written by metasearch: %s", _list_some(self.own))
         named: dict[str, list[str]] = {}
         for source in self.found.values():
             if is_known(source.language):
@@ -202,8 +202,7 @@ class _Search:
             log.info("languages from file names: %s", ", ".join(shown))
 
 
-def list_some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+def _list_some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
@@ -245,7 +244,24 @@ def add_page(pages: Pages, source: Source, settings: Settings) -> None:
         pages.add(source.file, source.language, list(_sections(source, settings, notes)), notes)
 
 
-def describe_repeated(shared: Mapping[str, int]) -> list[str]:
+def log_notes(
+    notes: Notes, counts: Mapping[str, Sequence[tuple[int, str]]], dropped: Mapping[Dropped, int], detect_always: bool
+) -> None:
+    """Log what was noted about documents; `counts` is note → its number in each file, `dropped` block → pages."""
+    for problem in notes.problems:
+        log.warning("%s", problem)
+    for what, places in counts.items():
+        if what == NO_CONTENT:
+            log.warning("%s: %s", what, _list_some([file for _, file in places]))
+        else:
+            log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
+    for line in (*disagreements(notes.detected, detect_always), *_describe_repeated(notes.repeated)):
+        log.warning("%s", line)
+    if line := _describe_dropped(dropped):
+        log.info("%s", line)
+
+
+def _describe_repeated(shared: Mapping[str, int]) -> list[str]:
     """Return a line about dropped blocks, the most frequent first; no line if there are none."""
     if not shared:
         return []
@@ -257,7 +273,7 @@ def describe_repeated(shared: Mapping[str, int]) -> list[str]:
     ]
 
 
-def describe_dropped(dropped: Mapping[Dropped, int]) -> str:
+def _describe_dropped(dropped: Mapping[Dropped, int]) -> str:
     """Return a line about sentences that readers dropped, by reason; empty without any."""
     found: dict[str, dict[str, None]] = {}
     for each in dropped:
@@ -310,7 +326,7 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
             language, mark = _language(section, text, source, settings, notes), section.heading(offset)
             heading = BELOW.join(mark.path)
             yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
-    if not count and NO_PAGE not in notes.counts:
+    if not count and Notes.NO_PAGE not in notes.counts:
         notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1
     notes.close(source.path.as_posix())
 

@@ -10,7 +10,7 @@ import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ADAPTERS, IN_USE = "adapters", "adapter"
+_ADAPTERS, IN_USE = "adapters", "adapter"
 """Keys in the state of an index: facts of all adapters, the oldest first; name of the one in use, or empty."""
-LABELLED = "labelled"
+_LABELLED = "labelled"
 """Key in the state of an index: name of an adapter → number of its labelled queries."""
 _FIRST_ROW, _LABELLED_ROWS = 16, 2**20
 """Row of the first adapter in the table of state; how far after an adapter its labelled queries are. An earlier
@@ -58,20 +58,20 @@ class AdapterFacts:
     result: str
     vectors: str
 
+    @classmethod
+    def all_in(cls, state: Mapping[str, Any]) -> list[Self]:
+        """Return the adapters in the state of an index, the oldest first."""
+        return [cls(**each) for each in state.get(_ADAPTERS, ())]
+
 
 def vectors_hash(kind: Kind, plan: SearchPlan) -> str:
     """Return a hash of the encoder, the projection and the map of translations of an index."""
     return hashlib.sha256(kind.fingerprint.encode() + plan.space).hexdigest()[:16]
 
 
-def adapters_in(state: Mapping[str, Any]) -> list[AdapterFacts]:
-    """Return the adapters in the state of an index, the oldest first."""
-    return [AdapterFacts(**each) for each in state.get(ADAPTERS, ())]
-
-
 def read_adapter(store: "LocalStore") -> Adapter | None:
     """Return the adapter in use; None, and a warning, where it was learned on other vectors."""
-    facts = next((each for each in adapters_in(store.state) if each.name == store.state.get(IN_USE)), None)
+    facts = next((each for each in AdapterFacts.all_in(store.state) if each.name == store.state.get(IN_USE)), None)
     if facts is None:
         return None
     if facts.vectors != vectors_hash(store.kind, store.plan):
@@ -83,7 +83,7 @@ def read_adapter(store: "LocalStore") -> Adapter | None:
     what = f"adapter '{facts.name}'"
     packed = store.state_row(facts.row, what)
     matrix, labelled = np.frombuffer(packed, np.float32).reshape(store.kind.dimension, store.kind.dimension), None
-    if facts.name in store.state.get(LABELLED, {}):
+    if facts.name in store.state.get(_LABELLED, {}):
         labelled = LabelledQueries.read(load(store.state_row(facts.row + _LABELLED_ROWS, what)))
     return Adapter(facts.name, matrix, labelled)
 
@@ -95,30 +95,25 @@ def add_adapter(
     use: bool,
     labelled: LabelledQueries | None = None,
 ) -> AdapterFacts:
-    """Write a new adapter in one transaction, and search with it if asked.
+    """Write a new adapter `(D, D)` in one transaction, and search with it if asked; else the one in use stays.
 
-    Args:
-        writer: of the index.
-        matrix: `(D, D)`.
-        facts: all of `AdapterFacts` but `row` and `vectors`.
-        use: search with it; else the one in use stays.
-        labelled: labelled queries that belong to it.
+    `facts` are all of `AdapterFacts` but `row` and `vectors`; `labelled` are labelled queries that belong to it.
     """
     if matrix.shape != (writer.kind.dimension, writer.kind.dimension) or matrix.dtype != np.float32:
         raise ValueError(f"expected a float32 matrix of {writer.kind.dimension} dimensions, got {matrix.shape}")
     if not np.isfinite(matrix).all():
         raise NonFiniteError(f"adapter '{facts['name']}' has a number that is not finite")
-    known = adapters_in(writer.state)
+    known = AdapterFacts.all_in(writer.state)
     require_new(writer.state, facts["name"], writer.folder)
     row = 1 + max((each.row for each in known), default=_FIRST_ROW - 1)
     new = AdapterFacts(row=row, vectors=vectors_hash(writer.kind, writer.plan), **facts)
     now: dict[str, Any] = {
-        ADAPTERS: [asdict(each) for each in (*known, new)],
+        _ADAPTERS: [asdict(each) for each in (*known, new)],
         IN_USE: new.name if use else writer.state.get(IN_USE, ""),
     }
     rows = {row: matrix.tobytes()}
     if labelled:
-        now[LABELLED] = {**writer.state.get(LABELLED, {}), new.name: len(labelled)}
+        now[_LABELLED] = {**writer.state.get(_LABELLED, {}), new.name: len(labelled)}
         rows[row + _LABELLED_ROWS] = save(labelled.record)
     writer.change(now, rows)
     return new
@@ -126,13 +121,13 @@ def add_adapter(
 
 def require_new(state: Mapping[str, Any], name: str, where: object) -> None:
     """Raise `ConfigError` where an index has an adapter with a name already."""
-    if name in {each.name for each in adapters_in(state)}:
+    if name in {each.name for each in AdapterFacts.all_in(state)}:
         raise ConfigError(f"{where}: it has an adapter '{name}' already; choose another --name")
 
 
 def require_adapter(state: Mapping[str, Any], name: str, where: object) -> None:
     """Raise `ConfigError` where an index has no adapter with a name."""
-    known = [each.name for each in adapters_in(state)]
+    known = [each.name for each in AdapterFacts.all_in(state)]
     if name not in known:
         hint = nearest(name, known) if known else " It has none; learn one with metasearch adapt INDEX LABELS"
         raise ConfigError(f"{where}: no adapter '{name}' in this index.{hint}")

@@ -121,6 +121,14 @@ class Kind:
     dimension: int
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def current_settings(self) -> dict[str, Any]:
+        """The settings as of this release; the one before had no `translations`, and could encode in int8."""
+        found = {"translations": None, **self.settings}
+        if found.get("precision") == "int8":  # queries in another precision find its vectors as well
+            found["precision"] = "auto"
+        return found
+
     def require_encoder(self, where: Path | str, fingerprint: str, dimension: int, name: str) -> None:
         """Raise `EncoderError` where vectors come from another encoder."""
         if (self.fingerprint, self.dimension) != (fingerprint, dimension):
@@ -138,7 +146,7 @@ class Kind:
     def require_same(self, where: Path | str, other: "Kind") -> None:
         """Raise an error if another kind has another encoder, or other settings but for free ones."""
         self.require_encoder(where, other.fingerprint, other.dimension, other.encoder)
-        ours, theirs = (json.loads(json.dumps(canonical(kind.settings))) for kind in (self, other))
+        ours, theirs = (json.loads(json.dumps(kind.current_settings)) for kind in (self, other))
         for name in sorted((ours.keys() | theirs.keys()) - set(FREE)):
             before, now = ours.get(name), theirs.get(name)
             if before != now:
@@ -147,14 +155,6 @@ class Kind:
                     f"{where}: it was made with {name} {json.dumps(before)}, not {json.dumps(now)}; keep that setting "
                     f"({option}), or make an index in another folder"
                 )
-
-
-def canonical(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as of this release; the one before had no `translations`, and could encode in int8."""
-    found = {"translations": None, **settings}
-    if found.get("precision") == "int8":  # queries in another precision find its vectors as well
-        found["precision"] = "auto"
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,14 +326,9 @@ def number_groups(names: Sequence[str], languages: Sequence[str]) -> Rows:
 
 
 def group_keys(names: Sequence[str], languages: Sequence[str], pages: Sequence[object]) -> list[object]:
-    """Return what each page has in common with its translations: the same name in other languages.
+    """Return what each of P pages has in common with its translations: the same name in other languages.
 
     Pages of a name are apart where two of them are in one language: they have the name and themselves.
-
-    Args:
-        names: of the groups of P pages.
-        languages: of the pages.
-        pages: the pages themselves, each another one.
     """
     sizes, distinct = Counter(names), Counter(name for name, _ in {*zip(names, languages, strict=True)})
     both = zip(names, pages, strict=True)

@@ -63,7 +63,6 @@ def _empty_model() -> Any:
 
 
 def _count(texts: Iterable[Sequence[str]], words: Words) -> dict[str, NDArray[Any]]:
-    """Return the weights for all words in the texts."""
     numbers: dict[int, int] = {}
     ids = [[numbers.setdefault(int(word), len(numbers)) for word in row] for some in texts for row in words(list(some))]
     found: dict[str, NDArray[Any]] = {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from metasearch.errors import MetasearchError
-from metasearch.runs.findings import Finding, bad
+from metasearch.runs.findings import Finding
 from metasearch.search.index.database import read_state
 from metasearch.search.index.local import LocalStore
 
@@ -18,7 +18,7 @@ def check_index(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
         store = LocalStore.open(folder)
         store.verify()
     except MetasearchError as error:
-        yield bad("files", error)
+        yield Finding.of_error("files", error)
         return
     found = f"{store.places:,} passages of {len(store.files):,} documents, all sound; encoder '{store.kind.encoder}'"
     yield Finding("files", found)

@@ -35,6 +35,50 @@ class Quantised(NamedTuple):
         """Return some rows' vectors, `(r, D)`."""
         return np.asarray(self.codes[rows] * self.steps[rows][:, None], np.float32)
 
+    def search(self, groups: "Groups", queries: NDArray[np.float32], tops: Sequence[int], threads: int) -> list["Best"]:
+        """Return each group's best rows for queries `(q, D)`, `tops` per group."""
+        halves, steps = split_queries(queries)
+        multiply, count = integer_products(halves), len(queries)
+
+        def work(blocks: Sequence[_Chosen]) -> list[Best]:
+            best = [Best(count, top) for top in tops]
+            for chosen in blocks:
+                upper, lower = np.hsplit(multiply(self.codes[chosen]), 2)
+                # Element by element, so that it rounds alike wherever a row is.
+                scores = ((upper << _LOW_BITS) + lower).astype(np.float32)
+                scores *= self.steps[chosen][:, None]
+                scores *= steps
+                own_groups = groups[chosen]
+                rows = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
+                for group, own in enumerate(best):
+                    inside = own_groups == group
+                    if inside.all():
+                        own.add(scores, rows)
+                    elif inside.any():
+                        own.add(scores[inside], rows[inside])
+            return best
+
+        blocks = _blocks(groups, min(max(_CELLS // count, _LEAST_ROWS), _MOST_ROWS))
+        shares = [blocks[i::threads] for i in range(min(threads, len(blocks)))]
+        if len(shares) < 2:
+            return work(blocks)
+        with ThreadPoolExecutor(len(shares)) as workers:
+            whole, *others = workers.map(work, shares)
+        for best in others:
+            for own, part in zip(whole, best, strict=True):
+                for query in range(count):
+                    own.of_query(query, part.scores[query], part.rows[query])
+        return whole
+
+    def score(self, rows: Rows, query: NDArray[np.float32]) -> Scores:
+        """Return the scores of some rows for one query `(D,)`, `(r,)`: the bits of `search`."""
+        halves, steps = split_queries(query[None])
+        upper, lower = integer_products(halves)(self.codes[rows]).T
+        scores: Scores = ((upper << _LOW_BITS) + lower).astype(np.float32)
+        scores *= self.steps[rows]
+        scores *= steps
+        return scores
+
 
 def to_int8(vectors: NDArray[np.float32]) -> Quantised:
     """Return codes `(n, D)` from -127 to 127 and each vector's step `(n,)` for finite vectors `(n, D)`.
@@ -104,54 +148,6 @@ class Best:
             scores, rows, self._least[query] = scores[kept], rows[kept], least
         order = np.lexsort((rows, -scores))[: self.top]
         self.scores[query], self.rows[query] = scores[order], rows[order]
-
-
-def search_int8(
-    vectors: Quantised, groups: Groups, queries: NDArray[np.float32], tops: Sequence[int], threads: int
-) -> list[Best]:
-    """Return each group's best rows for queries `(q, D)`, `tops` per group; each thread keeps its own until the end."""
-    halves, steps = split_queries(queries)
-    multiply, count = integer_products(halves), len(queries)
-
-    def work(blocks: Sequence[_Chosen]) -> list[Best]:
-        best = [Best(count, top) for top in tops]
-        for chosen in blocks:
-            upper, lower = np.hsplit(multiply(vectors.codes[chosen]), 2)
-            # Element by element, so that it rounds alike wherever a row is.
-            scores = ((upper << _LOW_BITS) + lower).astype(np.float32)
-            scores *= vectors.steps[chosen][:, None]
-            scores *= steps
-            own_groups = groups[chosen]
-            rows = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
-            for group, own in enumerate(best):
-                inside = own_groups == group
-                if inside.all():
-                    own.add(scores, rows)
-                elif inside.any():
-                    own.add(scores[inside], rows[inside])
-        return best
-
-    blocks = _blocks(groups, min(max(_CELLS // count, _LEAST_ROWS), _MOST_ROWS))
-    shares = [blocks[i::threads] for i in range(min(threads, len(blocks)))]
-    if len(shares) < 2:
-        return work(blocks)
-    with ThreadPoolExecutor(len(shares)) as workers:
-        whole, *others = workers.map(work, shares)
-    for best in others:
-        for own, part in zip(whole, best, strict=True):
-            for query in range(count):
-                own.of_query(query, part.scores[query], part.rows[query])
-    return whole
-
-
-def score_int8(vectors: Quantised, rows: Rows, query: NDArray[np.float32]) -> Scores:
-    """Return the scores of some rows for one query `(D,)`, `(r,)`: the bits of `search_int8`."""
-    halves, steps = split_queries(query[None])
-    upper, lower = integer_products(halves)(vectors.codes[rows]).T
-    scores: Scores = ((upper << _LOW_BITS) + lower).astype(np.float32)
-    scores *= vectors.steps[rows]
-    scores *= steps
-    return scores
 
 
 def integer_products(halves: Codes) -> Callable[[Codes], NDArray[np.int32]]:

@@ -41,11 +41,11 @@ from metasearch.search.index.base import (
 )
 from metasearch.search.index.bm25 import Bm25
 from metasearch.search.index.database import ARRAYS, ROW, Block, Database, read_state
-from metasearch.search.index.exact_search import Quantised, score_int8, search_int8
+from metasearch.search.index.exact_search import Quantised
 from metasearch.search.index.fields import Column
 from metasearch.search.index.mapped_vectors import expand_vectors, projected
 from metasearch.search.index.page_book import PageBook, PagePlaces
-from metasearch.search.index.places import SITE, find_encoder, find_root
+from metasearch.search.index.places import SITE, find_encoder, roots
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition
 
@@ -170,8 +170,9 @@ class LocalStore(Store):
 
     @property
     def root(self) -> Path | None:
-        """The folder to which paths of documents are relative; None in an index of an earlier release."""
-        return find_root(self.state, self.folder)
+        """The folder to which paths of documents are relative, which may be gone; None in an index without one."""
+        known = roots(self.state, self.folder)
+        return next((root for root in known if root.is_dir()), known[-1] if known else None)
 
     @property
     def site(self) -> str:
@@ -240,7 +241,7 @@ class LocalStore(Store):
         wanted = [min(top_k, size) for size in sizes]
         if not any(wanted) or not len(vectors):
             return [(np.zeros((len(vectors), w), np.int64), np.zeros((len(vectors), w), np.float32)) for w in wanted]
-        found = search_int8(self.quantised, chosen, vectors, wanted, self.threads)
+        found = self.quantised.search(chosen, vectors, wanted, self.threads)
         return [(np.stack(best.rows), np.stack(best.scores)) for best in found]
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
@@ -288,7 +289,6 @@ class LocalStore(Store):
         return inside & self._meets(where) if where else inside
 
     def _meets(self, where: Sequence[Condition]) -> NDArray[np.bool_]:
-        """Return which rows meet all conditions, `(R,)`."""
         meets = [self._column(each).meets(each, len(self)) for each in where]
         return np.asarray(np.logical_and.reduce(meets), np.bool_)
 
@@ -379,7 +379,7 @@ class LocalStore(Store):
     def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`."""
         inside = self.rows_in(scope.languages, scope.where) if scope.languages or scope.where else None
-        return self._pages.scores(ranking[0], inside, lambda rows: score_int8(self.quantised, rows, vector))
+        return self._pages.scores(ranking[0], inside, lambda rows: self.quantised.score(rows, vector))
 
     def page_places(self) -> PagePlaces:
         """Return where each row is among the pages, for a copy of the index."""
@@ -388,7 +388,6 @@ class LocalStore(Store):
 
     @cached_property
     def _pages(self) -> PageBook:
-        """The pages of the documents, and which are translations of each other."""
         rows = self.place_rows
         tags = np.array(self.state["languages"])[self._row_languages[rows]] if len(rows) else np.zeros(0, str)
         starts, _, names = self._named_pages

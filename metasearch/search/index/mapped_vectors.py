@@ -26,11 +26,7 @@ log = logging.getLogger(__name__)
 def projected(folder: Path, contents: str, plan: SearchPlan, stored: Callable[[], Quantised]) -> Quantised:
     """Return the vectors of all rows through the projection of a plan, from their cache if possible.
 
-    Args:
-        folder: of the index.
-        contents: hash of its rows.
-        plan: of the index.
-        stored: returns the vectors of all rows as the encoder gives them.
+    `contents` is the hash of the rows; `stored` returns their vectors as the encoder gives them.
     """
 
     def compute() -> Mapping[str, NDArray[np.generic]]:
@@ -50,14 +46,8 @@ def expand_vectors(
 ) -> Quantised:
     """Return the vectors of all rows moved towards other languages; rows of unknown language keep theirs.
 
-    Args:
-        folder: of the index.
-        contents: hash of its rows and of their projection.
-        quantised: vectors of all rows.
-        languages: which rows each language has, `(R,)` each.
-
-    Raises:
-        SearchError: there are more than `MOST` rows, or rows of one language alone.
+    `contents` is the hash of the rows and of their projection; `languages` tells which rows each has, `(R,)`.
+    `SearchError` if there are more than `MOST` rows, or rows of one language alone.
     """
     from metasearch.encoders.pool_scores import ALPHA, expanded  # loads torch
 

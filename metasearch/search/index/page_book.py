@@ -46,10 +46,7 @@ class PageBook:
     def scores(self, found: Rows, inside: NDArray[np.bool_] | None, score: Callable[[Rows], Scores]) -> PageScores:
         """Return the passages of the pages of some rows and of their translations, with their scores.
 
-        Args:
-            found: rows.
-            inside: the rows that count, `(R,)`; None for all.
-            score: returns the scores of rows.
+        `inside` are the rows that count, `(R,)`; None for all. `score` returns the scores of rows.
         """
         pages = np.unique(self._page_of_place[_find_all(self._by_row, found)])
         pages = np.sort(_find_all(self._by_group, np.unique(self.groups[pages])))
@@ -67,7 +64,6 @@ class PageBook:
 
     @cached_property
     def _first_page(self) -> Rows:
-        """The first page of each row, `(R,)`."""
         known, first = np.unique(self.rows, return_index=True)
         found = np.zeros(known.max(initial=-1) + 1, np.int64)
         found[known] = self._page_of_place[first]
@@ -140,7 +136,6 @@ class PagePlaces:
 
 
 def _hash(key: object) -> str:
-    """Return 64 bits of a hash in hexadecimal digits."""
     return hashlib.sha256(repr(key).encode()).hexdigest()[:16]
 
 

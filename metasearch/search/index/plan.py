@@ -19,7 +19,10 @@ from safetensors.numpy import save
 from metasearch.encoders.maps import Exact, Projection, mapped, shrunk_centre
 from metasearch.encoders.page_scores import spread_of
 from metasearch.search.index.labelled_queries import LabelledQueries
-from metasearch.search.settings import RANKED_BY_DEFAULT, RankingSettings
+from metasearch.search.settings import RankingSettings
+
+RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=False, by="group")
+
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -60,6 +63,11 @@ class Learned:
     count: int
     total: Exact
     date: str = ""
+
+    @classmethod
+    def of(cls, vectors: NDArray[np.float32], date: str) -> Self:
+        """Return queries `(n, D)` as a number and a sum, which is all that a plan keeps of them."""
+        return cls(len(vectors), vectors.sum(0, dtype=np.float64), date)
 
     def plus(self, other: "Learned") -> "Learned":
         """Return both together, with the date of the other."""
@@ -205,8 +213,3 @@ class SearchPlan:
     def query_centre(self) -> Exact | None:
         """The centre that is subtracted from queries, `(D,)`; None without a projection."""
         return self._centre if self._centre is not None or self.projection is None else self.projection.centre
-
-
-def mean_of(vectors: NDArray[np.float32], date: str = "") -> Learned:
-    """Return queries `(n, D)` as a number and a sum, which is all that a plan keeps of them."""
-    return Learned(len(vectors), vectors.sum(0, dtype=np.float64), date)

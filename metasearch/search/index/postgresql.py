@@ -43,7 +43,7 @@ from metasearch.search.index.postgresql_copy import (
     sparse_text,
     unpack_counts,
 )
-from metasearch.search.index.postgresql_server import Address, Server
+from metasearch.search.index.postgresql_server import Server
 from metasearch.search.settings import Condition
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class PostgresStore(CopyStore):
     @classmethod
     def check(cls, address: str) -> None:
         """Raise an error if an index cannot be copied to an address; nothing is changed there."""
-        server = Server(Address.parse(address))
+        server = Server(address)
         with server.connection() as connection, connection.transaction(force_rollback=True):
             server.prepare(connection)
             if server.version(connection) is None:
@@ -95,12 +95,12 @@ class PostgresStore(CopyStore):
     @classmethod
     def open(cls, address: str) -> "PostgresStore":
         """Open the index at an address."""
-        return cls(Server(Address.parse(address)))
+        return cls(Server(address))
 
     @classmethod
     def copy(cls, index: LocalStore, address: str, words: Words, on_sent: OnCount) -> CopyResult:
         """Make new or existing tables a copy of a local index, in one transaction."""
-        return copy_to_postgresql(Server(Address.parse(address)), index, words, on_sent)
+        return copy_to_postgresql(Server(address), index, words, on_sent)
 
     @property
     def languages(self) -> dict[str, int]:
@@ -177,7 +177,6 @@ class PostgresStore(CopyStore):
 
     @cached_property
     def _word_counts(self) -> Counter[int]:
-        """Word → how many passages have it."""
         with self._reading() as connection:
             sql = f"SELECT words FROM {self._table}_state WHERE number = %s"
             return unpack_counts(connection.execute(sql, (self.number,)).fetchone()[0])

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from metasearch.errors import ConfigError, RunFolderError
@@ -202,7 +201,7 @@ class _Copying:
                     self.counts.update(distinct.tolist())
                     copy.write_row((
                         int(numbers[rows[i]]), now, None, *self._described(rows[i], *passages[i]),
-                        dense_text(dense[i]),
+                        str(dense[i].astype(np.float16).tolist()),
                         sparse_text(dict(zip(distinct.tolist(), weights.tolist(), strict=True))),
                         *self.pages[rows[i]],
                     ))  # fmt: skip
@@ -211,7 +210,6 @@ class _Copying:
 
 
 def _words(text: str) -> list[int]:
-    """Return the numbers of the words in a sparsevec."""
     return [int(word) - 1 for word in re.findall(r"(\d+):", text)]
 
 
@@ -240,11 +238,6 @@ def _clean(value: Any) -> Any:
     if isinstance(value, list):
         return [_clean(each) for each in value]
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
-
-
-def dense_text(vector: NDArray[np.float32]) -> str:
-    """Return a vector as pgvector reads it, in float16."""
-    return str(vector.astype(np.float16).tolist())
 
 
 def sparse_text(weights: Mapping[int, float]) -> str:

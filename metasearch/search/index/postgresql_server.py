@@ -55,12 +55,12 @@ class Address:
 class Server:
     """Connections to the server of an address, one for each search at a time."""
 
-    def __init__(self, address: Address) -> None:
-        self.address = address
+    def __init__(self, address: str) -> None:
+        self.address = Address.parse(address)
         self._idle: LifoQueue[Any] = LifoQueue()
         self._path: str | None = None
         """Sets the search path of a transaction; empty where it has pgvector already, None before that is known."""
-        self._psycopg = import_extra("psycopg", "postgres", address.shown)
+        self._psycopg = import_extra("psycopg", "postgres", self.address.shown)
         # A forked process shares the connections, and must not close them when it exits.
         weakref.finalize(self, _close_all, self._idle).atexit = False
 

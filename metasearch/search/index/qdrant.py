@@ -282,7 +282,6 @@ class QdrantStore(CopyStore):
         return found
 
     def _inside(self, languages: Collection[str], where: Sequence[Condition]) -> list[Any]:
-        """Return the conditions on points in some languages that meet others."""
         require_languages(languages, self.languages)
         models, conditions = self._collection.models, [self._condition(each) for each in where]
         if languages:
@@ -386,7 +385,6 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
 
 
 def _index_payload(collection: QdrantCollection, name: str) -> None:
-    """Make an index of the texts under a key of payloads, if there is none."""
     keyword = collection.models.PayloadSchemaType.KEYWORD
     collection.call("create_payload_index", field_name=name, field_schema=keyword, wait=True)
 

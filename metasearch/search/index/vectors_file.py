@@ -12,7 +12,7 @@ import numpy as np
 from metasearch.config.extras import import_extra
 from metasearch.errors import ConfigError
 from metasearch.io import NEW, move, require_room, write_error
-from metasearch.search.documents.own_output import VECTORS_KEY, is_vectors_file
+from metasearch.search.documents.own_output import VECTORS_KEY, file_kind
 from metasearch.search.index.base import Keys, fields_to_json
 from metasearch.search.index.local import LocalStore
 
@@ -25,7 +25,7 @@ def require_writable(path: Path) -> None:
     import_extra("pyarrow", "corpora", f"--vectors {path}")
     if path.suffix != ".parquet" or path.is_dir():
         raise ConfigError(f"--vectors {path}: expected the name of a file that ends in .parquet")
-    if path.exists() and not is_vectors_file(path):
+    if path.exists() and not file_kind(path):
         raise ConfigError(f"--vectors {path}: the file exists and holds no vectors of metasearch; choose another name")
 
 
@@ -56,7 +56,6 @@ def write_vectors(
 
 
 def _batch(store: LocalStore, rows: range, keys: Keys) -> Any:
-    """Return passages with their vectors as a batch of Arrow."""
     arrow = import_extra("pyarrow", "corpora", "--vectors")
     vectors = store.quantised.take(list(rows))
     if np.abs(vectors).max() > np.finfo(np.float16).max:

@@ -123,7 +123,6 @@ class IndexWriter(LocalStore):
         self.plan = plan
 
     def _page(self, number: int) -> tuple[str, Blocks | None]:
-        """Return the headings of a file, and its blocks if it is a page."""
         language, blocks, headings = self._database.row("page", number, "the list of documents")
         page = Blocks(language.decode(), np.frombuffer(blocks, np.uint64)) if blocks else None
         return headings.decode(), page

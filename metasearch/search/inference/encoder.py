@@ -189,7 +189,6 @@ class StoredEncoder(Encoder):
         return self.facts.dimension if output in ("sentence", "pooled") else super().dimension(output)
 
     def _converted(self) -> "LowNetwork":
-        """Return a converted network."""
         from metasearch.encoders.low.bert import LowBert
 
         return LowBert(self._stored)

@@ -43,17 +43,7 @@ def _folder(name: str) -> Path | None:
 
 
 def _open_stored(name: str, folder: Path, prompts: Mapping[Role, str], whole: Callable[[], Encoder]) -> Encoder:
-    """Return an encoder that only encodes.
-
-    Args:
-        name: name of the encoder in results.
-        folder: folder of its checkpoint.
-        prompts: what stands before the texts of some roles, in place of the encoder's own prompts.
-        whole: opens the whole model, with these prompts.
-
-    Raises:
-        EncoderError: as `whole`.
-    """
+    """Return an encoder that only encodes; `whole` opens the whole model, with these prompts."""
     stored = partial(StoredEncoder, name, folder)
     place = Facts.place_of(folder, prompts)
     if facts := Facts.recall(place):

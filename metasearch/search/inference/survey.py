@@ -39,11 +39,7 @@ def survey(
 ) -> StoredEncoder | None:
     """Return an encoder that works from its files alone, for one just opened whole; None where that is not possible.
 
-    Args:
-        encoder: the encoder in whole.
-        folder: the folder that it was opened from.
-        warnings: what was said then.
-        stored: opens the other one by the facts.
+    `warnings` are from opening it; `stored` opens the other one by the facts.
     """
     if encoder.adapter is not None:  # its network does not read tokens
         return None
@@ -120,7 +116,6 @@ def _same_tokenizer(one: TextReader, other: TextReader) -> bool:
 
 
 def _alike(encoder: Encoder, stored: Encoder) -> bool:
-    """Return whether an encoder gives the tokens and the bits of the whole model."""
     roles: tuple[Role, ...] = get_args(Role)
     limits = {min(encoder.limit(role), 2 * len(_LONG)) for role in roles} | {8}
     texts = [*_TEXTS, *(prompt + _LONG for prompt in {encoder.prompt(role) for role in roles})]

@@ -105,7 +105,6 @@ class RankedPages:
         return rows[order], scores[first][order].astype(np.float32)
 
     def _best(self, pages: Rows) -> Rows:
-        """Return the numbers of the best passages of pages."""
         found: Rows = self._order[self.table.starts[pages]]
         return found
 

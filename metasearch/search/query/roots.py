@@ -8,7 +8,7 @@ from pathlib import Path
 
 from metasearch.errors import ConfigError
 from metasearch.search.documents.read import Source
-from metasearch.search.index.places import ROOT, find_root, roots, shown
+from metasearch.search.index.places import roots, shown
 from metasearch.search.index.writer import IndexWriter
 
 log = logging.getLogger(__name__)
@@ -23,6 +23,49 @@ class Root:
 
     folder: Path
     named: Mapping[Path, Path]
+
+    @classmethod
+    def choose(
+        cls,
+        store: IndexWriter,
+        paths: Sequence[str | Path],
+        documents: Sequence[Source],
+        asked: Path | None,
+        drop: bool,
+    ) -> "Root":
+        """Return the root of an index for some named files and folders; known documents get their names below it.
+
+        A new index has as its root the folder that was named, or the common parent of all. It stays while it holds all
+        that is named; else it becomes the common parent. Where it is gone, the documents have moved: a document with a
+        known name tells where.
+
+        Raises:
+            ConfigError: the index has no root, something named is not below the root that was asked for, or the root is
+                gone and no document that is named has a known name.
+        """
+        resolved = {Path(path): _real(Path(path)) for path in paths}  # as earlier releases did with links
+        named = {path: _named(path, resolved) for path in resolved}
+        common = Path(os.path.commonpath([real if path.is_dir() else real.parent for path, real in named.items()]))
+        if store.files:
+            _require_root(store)
+        if asked is not None:
+            return cls(_asked(common, asked), named)
+        if not store.files:
+            return cls(common, named)
+        for root in roots(store.state, store.folder):
+            for places in (named, resolved):
+                if all(each.is_relative_to(root) for each in places.values()):
+                    return cls(root, places)
+        before = store.root
+        assert before is not None
+        if before.is_dir():
+            wider = Path(os.path.commonpath([before, common]))
+            store.rename(lambda name: (before / name).relative_to(wider).as_posix())
+            log.info("%s: paths of documents are relative to %s, before to %s", store.folder, wider, before)
+            return cls(wider, named)
+        return cls(
+            _moved(store, before, common, [cls(common, named).absolute(each.path) for each in documents], drop), named
+        )
 
     def name(self, path: Path) -> str:
         """Return the name of a document or folder that was found, relative to the root."""
@@ -45,44 +88,6 @@ class Root:
         return list(found.values())
 
 
-def choose_root(
-    store: IndexWriter, paths: Sequence[str | Path], documents: Sequence[Source], asked: Path | None, drop: bool
-) -> Root:
-    """Return the root of an index for some named files and folders; known documents get their names below it.
-
-    A new index has as its root the folder that was named, or the common parent of all. It stays while it holds all that
-    is named; else it becomes the common parent. Where it is gone, the documents have moved: a document with a known
-    name tells where.
-
-    Raises:
-        ConfigError: the index has no root, something named is not below the root that was asked for, or the root is
-            gone and no document that is named has a known name.
-    """
-    resolved = {Path(path): _real(Path(path)) for path in paths}  # as earlier releases did with links
-    named = {path: _named(path, resolved) for path in resolved}
-    common = Path(os.path.commonpath([real if path.is_dir() else real.parent for path, real in named.items()]))
-    if store.files:
-        _require_root(store)
-    if asked is not None:
-        return Root(_asked(common, asked), named)
-    if not store.files:
-        return Root(common, named)
-    for root in roots(store.state, store.folder):
-        for places in (named, resolved):
-            if all(each.is_relative_to(root) for each in places.values()):
-                return Root(root, places)
-    before = find_root(store.state, store.folder)
-    assert before is not None
-    if before.is_dir():
-        wider = Path(os.path.commonpath([before, common]))
-        store.rename(lambda name: (before / name).relative_to(wider).as_posix())
-        log.info("%s: paths of documents are relative to %s, before to %s", store.folder, wider, before)
-        return Root(wider, named)
-    return Root(
-        _moved(store, before, common, [Root(common, named).absolute(each.path) for each in documents], drop), named
-    )
-
-
 def _real(path: Path) -> Path:
     """Return the real path of a named file or folder; a file keeps its name where it is a link."""
     return Path(os.path.realpath(path)) if path.is_dir() else Path(os.path.realpath(path.parent)) / path.name
@@ -97,7 +102,6 @@ def _named(path: Path, resolved: Mapping[Path, Path]) -> Path:
 
 
 def _asked(common: Path, asked: Path) -> Path:
-    """Return the root that was asked for."""
     root = _require_folder(asked)
     if not common.is_relative_to(root):
         raise ConfigError(f"--root {asked}: {shown(common)} is not below it; choose a folder that holds all documents")
@@ -105,7 +109,7 @@ def _asked(common: Path, asked: Path) -> Path:
 
 
 def _require_root(store: IndexWriter) -> None:
-    if ROOT not in store.state:
+    if store.root is None:
         raise ConfigError(f"{store.folder}: an earlier release made it, without a root; make a new index")
 
 
@@ -120,7 +124,6 @@ def known_root(store: IndexWriter, asked: Path) -> Path:
 
 
 def _require_folder(asked: Path) -> Path:
-    """Return the real path of a folder; `ConfigError` if it is none."""
     if not asked.is_dir():
         raise ConfigError(f"--root {asked}: expected a folder")
     return Path(os.path.realpath(asked))

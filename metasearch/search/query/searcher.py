@@ -4,15 +4,17 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config import yaml
-from metasearch.config.languages import UNKNOWN, find_tags, primary_language
+from metasearch.config.languages import UNKNOWN, primary_language
 from metasearch.config.roles import Role
 from metasearch.data.formats.given import list_texts
 from metasearch.data.languages import detectable, detector
@@ -20,7 +22,6 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.pool_scores import merged
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import Hit, PageVersion, Ranking, Scope, SearchError, Store
-from metasearch.search.index.places import passage_url
 from metasearch.search.index.plan import Recalled
 from metasearch.search.query.pages import RankedPages
 from metasearch.search.query.passages import ROLE
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from metasearch.encoders.cross_encoder import Reranker
 
 log = logging.getLogger(__name__)
+
+_IN_FRAGMENT = "/?:@!$&'()*+,;="
+"""What a fragment may have beside letters, digits and `-._~` (RFC 3986, section 3.5)."""
 
 QUERY: Role = "question"
 _DEPTH, _DEPTH_LEAST, _MIXED = 8, 64, 8
@@ -199,7 +203,6 @@ class Searcher:
         return [dict(zip(tags, own, strict=True)) for own in each]
 
     def _ranked(self, store: Store, vectors: NDArray[np.float32], count: int, asked: SearchSettings) -> list[Ranking]:
-        """Return the best rows of each query and their scores, best first."""
         near = self._near(store, vectors, count, asked)
         return [merged([*own.values()], count) if asked.balance else own[""] for own in near]
 
@@ -241,7 +244,6 @@ class Searcher:
         return [found[i] for i in range(len(queries))]
 
     def _words(self, queries: Sequence[str], count: int, asked: SearchSettings) -> list[dict[int, float]]:
-        """Return the best rows of each query by BM25 with their scores, in a hybrid search."""
         if not asked.hybrid:
             return [{} for _ in queries]
         found = self.store.search_words(self.cut_words, queries, count, Scope(asked.languages, asked.where))
@@ -269,7 +271,6 @@ class Searcher:
 
     @cached_property
     def _detect(self) -> Callable[[str], str]:
-        """Tells which language of the index a query has."""
         tags = sorted({primary_language(tag) for tag in self.languages} & detectable())
         return detector(tags) if len(tags) > 1 else lambda _: tags[0] if tags else UNKNOWN
 
@@ -291,7 +292,6 @@ class Searcher:
             count *= 2
 
     def _rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        """Return hits sorted by the cross-encoder's scores; ties keep their order."""
         assert self.reranker is not None
         scores = self.reranker.scores(query, [hit.passage.text for hit in hits])
         return [replace(hits[i], score=float(scores[i])) for i in np.argsort(-scores, kind="stable")]
@@ -329,3 +329,29 @@ class Searcher:
         # Words of every text do not distinguish any.
         special = set(read.special_ids)
         return [[token for token in tokens if token not in special] for tokens in found]
+
+
+def find_tags(ranges: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return the known tags that language ranges match, `en-US` for `en`; a range that matches none stays.
+
+    This is the basic filtering of RFC 4647, section 3.3.1, on canonical tags.
+
+    Example:
+        >>> find_tags(["en", "el"], ["de", "en-US", "en"])
+        ['en-US', 'en', 'el']
+    """
+    known = list(known)
+    found = ([tag for tag in known if f"{tag}-".startswith(f"{each}-")] or [each] for each in ranges)
+    return list(dict.fromkeys(chain.from_iterable(found)))
+
+
+def passage_url(passage: Passage, site: str, canonical: str = "") -> str:
+    """Return the address of a passage: its page, and its anchor if it has one; empty where the page has no address.
+
+    Args:
+        passage: from an index.
+        site: address of the root of the documents, or empty.
+        canonical: address that the page names as its own, or empty.
+    """
+    page = canonical or (f"{site}{quote(passage.file)}" if site else "")
+    return f"{page}#{quote(passage.anchor, safe=_IN_FRAGMENT)}" if page and passage.anchor else page

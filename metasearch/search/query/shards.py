@@ -88,10 +88,10 @@ class Plan(FrozenConfig):
 
 
 class Shards:
-    """The shards of some passages in a folder, for the process that stores them."""
+    """The shards of some passages in the folder of an index, for the process that stores them."""
 
-    def __init__(self, folder: Path, encoder: EncoderPlan) -> None:
-        self.folder, self._encoder = folder, encoder
+    def __init__(self, index: Path, encoder: EncoderPlan) -> None:
+        self.folder, self._encoder = index / FOLDER, encoder
         self._parts: dict[str, int] = {}
 
     def __len__(self) -> int:

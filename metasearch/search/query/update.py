@@ -22,18 +22,15 @@ from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.evidence import decide
-from metasearch.search.documents.languages import are_translated, disagreements, group_pages
+from metasearch.search.documents.languages import are_translated, group_pages
 from metasearch.search.documents.page_links import read_page_links
-from metasearch.search.documents.pages import Pages, repeated
+from metasearch.search.documents.pages import Pages
 from metasearch.search.documents.passage import Dropped, Notes, Passage
 from metasearch.search.documents.read import (
-    NO_CONTENT,
     Source,
     add_page,
-    describe_dropped,
-    describe_repeated,
     is_page,
-    list_some,
+    log_notes,
     passages,
     sources,
 )
@@ -42,7 +39,7 @@ from metasearch.search.index.places import place_facts, shown
 from metasearch.search.index.writer import IndexWriter, writing
 from metasearch.search.query.estimate import check, renewed
 from metasearch.search.query.passages import ROLE, PortionEncoder, cutting
-from metasearch.search.query.roots import Root, choose_root
+from metasearch.search.query.roots import Root
 from metasearch.search.query.shards import remove_shards
 from metasearch.search.settings import ALWAYS, IndexSettings
 
@@ -107,7 +104,7 @@ def update(
     A killed process has saved what it encoded, and the next call encodes the rest. Readers see the old documents
     until all is done. With `drop`, existing documents that are not named leave the index; with `strict`, everything
     unreadable is an error. `name` is the name under which the index remembers the encoder, `ranking` how it is to be
-    searched, `root` the folder to which paths of documents are relative (`choose_root`), and `site` its address.
+    searched, `root` the folder to which paths of documents are relative (`Root.choose`), and `site` its address.
     `spread` opens what encodes new passages in place of this process.
     """
     settings, cut = cutting(settings, encoder)
@@ -121,7 +118,7 @@ def update(
         log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)
     with writing(folder, kind) as store, nullcontext() if spread is None else spread(folder) as others:
         store.verify()
-        where = choose_root(store, paths, documents, root, drop)
+        where = Root.choose(store, paths, documents, root, drop)
         documents, before = decide(where.rename(documents), cut), store.files
         unreadable = {where.name(Path(path)): message for path, message in unreadable.items()}
         found = plan(store, where, documents, cut, unreadable, drop, strict, callback)
@@ -242,11 +239,7 @@ def plan(
     strict: bool,
     callback: Callback,
 ) -> Plan:
-    """Return the changes that give an index these documents; nothing is encoded or written.
-
-    A document that cannot be read is skipped, with a warning. If the index has it, it stays there: it may be
-    readable again soon.
-    """
+    """Return the changes that give an index these documents; one that cannot be read stays as it was indexed."""
     found = Plan()
     named = {source.file for source in documents}
     hidden = {
@@ -280,12 +273,11 @@ def plan(
     if errors:
         raise DataError("\n".join(errors))
     found.files = _grouped(found.files, settings.translations)
-    _log(found, settings.detect_always)
+    log_notes(found.notes, found.counts, found.dropped, settings.detect_always)
     return found
 
 
 def _grouped(files: Sequence[FilePlaces], by: str | None) -> list[FilePlaces]:
-    """Return documents with the names that pages share with their translations."""
     pages = {each.file.path: each.file for each in files if is_page(each.file.path)}
     languages = {path: file.language for path, file in pages.items()}
     names = group_pages(languages, {path: file.group for path, file in pages.items()}, by)
@@ -326,23 +318,10 @@ def _keep_blocks(found: Plan, store: IndexWriter, path: str) -> None:
 def _decide(found: Plan, store: IndexWriter) -> Set[str]:
     """Compare all pages; return the indexed documents that share with others what they shared before."""
     found.pages.decide()
-    indexed = {path: each.blocks for path, each in store.places_by_file.items() if each.blocks}
-    before, none = repeated(indexed), np.zeros(0, np.uint64)
-    return {path for path in store.files if np.array_equal(before.get(path, none), found.pages.repeated(path))}
-
-
-def _log(found: Plan, detect_always: bool) -> None:
-    for problem in found.notes.problems:
-        log.warning("%s", problem)
-    for what, places in found.counts.items():
-        if what == NO_CONTENT:
-            log.warning("%s: %s", what, list_some([file for _, file in places]))
-        else:
-            log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
-    for line in (*disagreements(found.notes.detected, detect_always), *describe_repeated(found.notes.repeated)):
-        log.warning("%s", line)
-    if line := describe_dropped(found.dropped):
-        log.info("%s", line)
+    before = Pages()
+    before.blocks = {path: each.blocks for path, each in store.places_by_file.items() if each.blocks}
+    before.decide()
+    return {path for path in store.files if np.array_equal(before.repeated(path), found.pages.repeated(path))}
 
 
 def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str) -> None:
@@ -437,7 +416,6 @@ def _require_named(store: IndexWriter, root: Root, named: Set[str]) -> None:
 
 
 def _has_content(path: Path) -> bool:
-    """Return whether a document exists and is not empty."""
     try:
         return path.is_file() and path.stat().st_size > 0
     except OSError as error:

@@ -5,7 +5,7 @@ import base64
 import contextlib
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -19,14 +19,16 @@ from starlette.routing import Route
 
 from metasearch.data.formats.text_files import parse_json
 from metasearch.errors import nearest
-from metasearch.search.server import metrics, schemas
-from metasearch.search.server.errors import ErrorAnswer, RequestError, explain_bug, explain_invalid
+from metasearch.search.server import schemas
+from metasearch.search.server.errors import ErrorAnswer, RequestError
 from metasearch.search.server.security import Guard, Hosts
 from metasearch.search.server.service import Service
 from metasearch.version import __version__
 
 OPEN_PATHS = frozenset({"/", "/health", "/health/live", "/favicon.ico", "/openapi.json"})
 """Paths that need no token. The page knows nothing about the index."""
+_LONGEST_VALUE = 60
+"""Characters of a value that an error quotes."""
 _NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """FastAPI could send errors, which quote requests, to a collector that the environment names."""
 
@@ -178,7 +180,8 @@ async def _live() -> schemas.Live:
 
 
 async def _metrics(request: Request) -> Response:
-    return Response(request.app.state.service.metrics.text(), headers={"content-type": metrics.CONTENT_TYPE})
+    metrics = request.app.state.service.metrics
+    return Response(metrics.text(), headers={"content-type": metrics.content_type})
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
@@ -186,7 +189,7 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         return explain_invalid(error).response()
     if not isinstance(error, HTTPException):
-        return explain_bug(error).response()
+        return RequestError.of_bug(error).response()
     if isinstance(error, RequestError):
         return error.response()
     code, message = "http", str(error.detail)
@@ -205,3 +208,22 @@ def _explain_unknown_path(request: Request) -> str:
     if versioned in known:
         return f"there is no {path}; the path is {versioned}: use a base URL that ends in /v1"
     return f"there is no {path}.{nearest(path, known)}"
+
+
+def explain_invalid(error: RequestValidationError) -> RequestError:
+    """Return the error for an invalid body: key and value per problem."""
+    problems = [_explain_problem(item) for item in error.errors()]
+    return RequestError(422, "invalid_body", "; ".join(text for _, text in problems), problems[0][0] or None)
+
+
+def _explain_problem(item: Mapping[str, Any]) -> tuple[str, str]:
+    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"][1:]).removeprefix(".")
+    message = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "missing":
+        return key, f"{key}: missing key" if key else "the body is empty: expected a JSON object"
+    message = message[:1].lower() + message[1:]
+    if not key:
+        return key, f"body: {message}"
+    value = json.dumps(item["input"])
+    short = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}..."
+    return key, f"{key}: {message} (got {short})"

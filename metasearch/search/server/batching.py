@@ -86,7 +86,6 @@ class Batcher:
             thread.shutdown(wait=False)
 
     async def _linger(self) -> None:
-        """Wait for further texts until the first one has waited long enough, or a batch is full."""
         left = self._pending[0].since + self._limits.batch_wait / 1000 - time.monotonic()
         if left > 0 and sum(len(job.texts) for job in self._pending) < self._limits.batch_texts:
             await asyncio.sleep(left)

@@ -2,15 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
-from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.exceptions import HTTPException
 from pydantic import BaseModel
 from starlette.responses import Response
 
 _LONGEST_MESSAGE = 600
 """Characters. A message may quote the request."""
-_LONGEST_VALUE = 60
 _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
 
 
@@ -39,6 +37,11 @@ class RequestError(HTTPException):
         self.code = code
         self.param = param
 
+    @classmethod
+    def of_bug(cls, error: Exception) -> "RequestError":
+        """Return the error for a bug. It does not quote the exception, which may contain a text."""
+        return cls(500, "bug", f"a bug in metasearch: {type(error).__name__}; the server's log says where")
+
     def response(self) -> Response:
         """Return the answer."""
         kind = _TYPES.get(self.status_code, "invalid_request_error" if self.status_code < 500 else "server_error")
@@ -48,28 +51,3 @@ class RequestError(HTTPException):
         content = ErrorAnswer(error=ErrorFacts(message=message, type=kind, param=self.param, code=self.code))
         # With escapes, as a message may quote a lone surrogate, which has no bytes in UTF-8.
         return Response(json.dumps(content.model_dump()), self.status_code, self.headers, "application/json")
-
-
-def explain_bug(error: Exception) -> RequestError:
-    """Return the error for a bug. It does not quote the exception, which may contain a text."""
-    return RequestError(500, "bug", f"a bug in metasearch: {type(error).__name__}; the server's log says where")
-
-
-def explain_invalid(error: RequestValidationError) -> RequestError:
-    """Return the error for an invalid body: key and value per problem."""
-    problems = [_explain_problem(item) for item in error.errors()]
-    return RequestError(422, "invalid_body", "; ".join(text for _, text in problems), problems[0][0] or None)
-
-
-def _explain_problem(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a problem's key and a sentence about it."""
-    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"][1:]).removeprefix(".")
-    message = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "missing":
-        return key, f"{key}: missing key" if key else "the body is empty: expected a JSON object"
-    message = message[:1].lower() + message[1:]
-    if not key:
-        return key, f"body: {message}"
-    value = json.dumps(item["input"])
-    short = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}..."
-    return key, f"{key}: {message} (got {short})"

@@ -2,13 +2,14 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
     """One server's counters, in their own registry."""
+
+    content_type = "text/plain; version=0.0.4; charset=utf-8"
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from metasearch.errors import ConfigError
 from metasearch.io import read_bytes
-from metasearch.search.server.errors import RequestError, explain_bug
+from metasearch.search.server.errors import RequestError
 from metasearch.search.server.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -160,11 +160,10 @@ class Guard:
             where = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{where.filename}:{where.lineno}"
             log.error(f"{scope['path']}: a bug in metasearch: {type(error).__name__}: {error} ({place})")
-            return explain_bug(error)
+            return RequestError.of_bug(error)
         return None
 
     def _check(self, headers: Headers, scope: Scope) -> None:
-        """Raise `RequestError` unless host and token are right."""
         host, sent = headers.get("host", ""), len(headers.getlist("host"))
         # HTTP/1.0, in which balancers probe, needs no host. Browsers, which the check is for, always send one.
         unnamed = sent == 0 and scope["http_version"] == "1.0"

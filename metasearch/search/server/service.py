@@ -14,7 +14,7 @@ import numpy as np
 from fastapi import Request
 from numpy.typing import NDArray
 
-from metasearch.config.rerank import RERANK_TOP
+from metasearch.config.rerank import RerankSettings
 from metasearch.config.roles import Role
 from metasearch.data.formats.blank import blank
 from metasearch.errors import ConfigError, EncoderError, MetasearchError
@@ -52,7 +52,7 @@ class Service:
     """Answers requests with one index and its encoder."""
 
     def __init__(
-        self, searcher: Searcher, limits: Limits, name: str | None = None, rerank_top: int = RERANK_TOP
+        self, searcher: Searcher, limits: Limits, name: str | None = None, rerank_top: int = RerankSettings().top
     ) -> None:
         self.searcher = searcher
         self.limits = limits
@@ -217,7 +217,6 @@ class Service:
         return results, truncated, limit
 
     async def _wait(self, request: Request, future: asyncio.Future[list[Result]]) -> list[Result]:
-        """Return results while the client waits for them."""
         gone = asyncio.create_task(_wait_until_gone(request))
         gone.add_done_callback(lambda _: future.cancel())
         try:
@@ -241,7 +240,6 @@ class Service:
             gone.cancel()
 
     def _require_texts(self, name: str, texts: Sequence[str]) -> None:
-        """Raise `RequestError` if there are no texts or too many, or one is blank."""
         if not texts:
             raise RequestError(422, "no_input", f"{name}: the list is empty", name)
         if len(texts) > self.limits.inputs:
@@ -262,7 +260,6 @@ def _role(work: EmbeddingWork | SearchSettings) -> Role:
 
 
 async def _wait_until_gone(request: Request) -> None:
-    """Return when the client has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

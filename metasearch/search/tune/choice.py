@@ -13,6 +13,8 @@ from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import ALPHA, Place, Table
 
 _RANKED: Mapping[str, str] = {BALANCED: ", balanced scores", EXPANDED: ", document expansion"}
+RANKINGS: Mapping[str, Mapping[str, bool]] = {BALANCED: {"balance": True}, EXPANDED: {"expand": True}}
+"""Pool → the setting of an index that is searched in the same way."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,11 @@ class Choice:
         return max((each for each in self.standings if str(each) not in self.refused), key=lambda each: each.mean.mean)
 
     @property
+    def ranking(self) -> Mapping[str, bool]:
+        """Settings of an index that is searched as the kept one was scored."""
+        return RANKINGS.get(self.kept.pool, {})
+
+    @property
     def first(self) -> str:
         """What the others are compared with, in words."""
         own = str(self.standings[0])
@@ -183,7 +190,6 @@ def _against_control(table: Table, line: int) -> PairedTest | None:
 
 
 def _changes(table: Table, first: int, kept: int, level: float) -> tuple[Change, ...]:
-    """Return the gains of a line in each language and on each side."""
     found = []
     languages = np.array([language for _, language, _ in table.places])
     for language in sorted({*languages.tolist()}):

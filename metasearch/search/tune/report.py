@@ -19,8 +19,7 @@ from metasearch.pipelines.run import Run
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import Ranking, load
 from metasearch.runs.versions import describe_versions, versions
-from metasearch.search.tune.choice import Choice, Moved
-from metasearch.search.tune.indexing import RANKINGS
+from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import ALPHA, SIDES, results_path
@@ -64,7 +63,8 @@ class _Shown:
     question: str
     before: tuple[str, ...]
     after: tuple[str, ...]
-    moved: Moved
+    base: float
+    score: float
 
 
 def write_report(
@@ -75,16 +75,7 @@ def write_report(
     choice: Choice | None,
     notes: Sequence[str],
 ) -> None:
-    """Write the report of a tuning, and the card of its saved encoder.
-
-    Args:
-        run: the tuning.
-        base: the base encoder.
-        tuned: the saved encoder.
-        labels: of the tuning.
-        choice: the kept step; None if there were too few labels to choose.
-        notes: what was skipped, in words.
-    """
+    """Write the report of a tuning, and the card of its saved encoder; `notes` say what was skipped."""
     folder, config = run.files, run.config
     result, languages = str(choice) if choice else notes[-1], sorted(labels.data.languages)
     facts = {"encoder": base.name, "labels": labels.data.describe(), "languages": ", ".join(languages)}
@@ -98,14 +89,13 @@ def write_report(
 
 
 def _sentences(run: Run[TuneConfig], labels: Labels, choice: Choice | None, result: str) -> list[str]:
-    """Return the first sentences of the report: the result, and how to use it."""
     model, documents = run.files.model, run.config.documents
     sentences = [_FLATTERS, result] if choice and labels.whole and not documents else [result]
     if choice and choice.kept.step.adapts:
         sentences.append("The adapter is in index/, computed from all labels; the model in model/ has none.")
     elif choice and choice.kept.step.trains:
         sentences.append(f"The model in model/ is trained on all {len(labels.data.questions)} labels.")
-    ranking = RANKINGS.get(choice.kept.pool, {}) if choice else {}
+    ranking = choice.ranking if choice else {}
     if documents:
         sentences.append(f'Search: metasearch search {quoted(run.files.path)} "..."')
     elif ranking:
@@ -122,10 +112,7 @@ def _build_report(
     notes: Sequence[str],
     shown: Sequence[_Shown] = (),
 ) -> Mapping[str, str]:
-    """Return name → text of the files of a report, `report.html` and `report.md` among them; `choice` may be None.
-
-    `shown` are some questions of `choice.moved`.
-    """
+    """Return name → text of the files of a report; `shown` are some questions of `choice.moved`."""
     sections = [_scores(choice), _by_language(choice), *_questions(shown)] if choice else []
     sections.append(Section("notes", "Notes", tuple(notes) or ("Nothing was skipped.",)))
     if choice:
@@ -164,18 +151,17 @@ def _by_language(choice: Choice) -> Section:
 
 
 def _questions(shown: Sequence[_Shown]) -> list[Section]:
-    """Return the questions that gained and lost most, with their first hits."""
     tables = []
     for key, title, own in (
-        ("gained", "Questions that gained", [each for each in shown if each.moved.gain > 0]),
-        ("lost", "Questions that lost", [each for each in shown if each.moved.gain < 0]),
+        ("gained", "Questions that gained", [each for each in shown if each.score > each.base]),
+        ("lost", "Questions that lost", [each for each in shown if each.score < each.base]),
     ):
         lines = [
             Line(
                 (each.question,),
                 (
-                    Cell(each.moved.base),
-                    Cell(each.moved.score),
+                    Cell(each.base),
+                    Cell(each.score),
                     *(Cell(text=" / ".join(own)) for own in (each.before, each.after)),
                 ),
             )
@@ -225,7 +211,6 @@ def _build_card(encoder: Encoder, source: Base, result: str, languages: Sequence
 
 
 def _show(run: RunFolder, task: str, choice: Choice) -> list[_Shown]:
-    """Return the questions that gained most and those that lost most, the greatest changes first."""
     moved, first = choice.moved, choice.standings[0]
     gained = [each for each in moved if each.gain > 0][:_MOST]
     lost = [each for each in reversed(moved) if each.gain < 0][:_MOST]
@@ -241,7 +226,7 @@ def _show(run: RunFolder, task: str, choice: Choice) -> list[_Shown]:
         if base and own:
             row = next(i for i, one in enumerate(own.questions) if (one.language, one.id) == (language, uid))
             text = f"{_shortened(own.questions[row].text)} ({language})"
-            found.append(_Shown(text, _first(base, row), _first(own, row), each))
+            found.append(_Shown(text, _first(base, row), _first(own, row), each.base, each.score))
     return found
 
 

@@ -13,7 +13,7 @@ ADAPTER, ANSWERED = "adapter", "adapter with answers"
 REMEMBERED = f"{ANSWERED} + labelled queries"
 """With labelled queries, which find their pages (`metasearch.search.index.labelled_queries`)."""
 READS_ANSWERS = {ADAPTER: False, ANSWERED: True, REMEMBERED: True}
-"""Query adapters in closed form (`metasearch.search.tune.adapt.metric`), and whether each reads answers."""
+"""Query adapters in closed form (`metasearch.search.tune.adapt.searched`), and whether each reads answers."""
 _PARTS = ("alignment", "projection")
 """Parts of a step's name before its learner, which may be called as one of these."""
 _SHUFFLED = ", shuffled labels"

@@ -10,9 +10,9 @@ from helpers.serving import running
 from metasearch.errors import ConfigError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.places import passage_url
 from metasearch.search.index.writer import writing
 from metasearch.search.indexes import change_index, index_documents, open_searcher
+from metasearch.search.query.searcher import passage_url
 from metasearch.search.settings import parse_site
 
 SITE = "https://help.example.org/"

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.plan import SearchPlan
+from metasearch.search.index.plan import RANKED_BY_DEFAULT, SearchPlan
 from metasearch.search.indexes import index_documents, open_searcher, use_adapter
-from metasearch.search.settings import RANKED_BY_DEFAULT
 from metasearch.search.tune.adapt.job import adapt
 from tests.fixtures.earlier_index.make import HERE, HOW, PAGES, QUERIES, write_documents
 from tests.helpers.commands import metasearch

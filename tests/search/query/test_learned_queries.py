@@ -9,8 +9,7 @@ from helpers.commands import metasearch
 from metasearch.encoders.maps import shrunk_centre
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.indexes import index_documents, open_searcher
-from metasearch.search.server.learning import QueryCounter
+from metasearch.search.indexes import QueryCounter, index_documents, open_searcher
 
 QUERIES = [f"where is the {thing}" for thing in ("key", "bus", "cat", "mill", "boat", "lamp", "bread")]
 

@@ -11,8 +11,8 @@ from metasearch.search.documents.languages import are_translated
 from metasearch.search.index import mapped_vectors
 from metasearch.search.index.base import SearchError
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.plan import RANKED_BY_DEFAULT
 from metasearch.search.indexes import change_index, index_documents, open_searcher
-from metasearch.search.settings import RANKED_BY_DEFAULT
 from tests.helpers.commands import metasearch
 
 TEXTS = {

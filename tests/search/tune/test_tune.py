@@ -24,10 +24,9 @@ from metasearch.pipelines.folders import open_run
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.tune import training
-from metasearch.search.tune.choice import Choice
-from metasearch.search.tune.indexing import RANKINGS
+from metasearch.search.tune.choice import RANKINGS, Choice
+from metasearch.search.tune.compare import Plan
 from metasearch.search.tune.labels import Labels
-from metasearch.search.tune.plan import Plan
 from metasearch.search.tune.steps import ADAPTER, ANSWERED, READS_ANSWERS, Step, list_steps
 from metasearch.search.tune.table import Table
 from metasearch.search.tune.training import prepare

@@ -2,7 +2,7 @@
 
 from metasearch.data.labels import load_labels
 from metasearch.search.documents.chunking import Settings
-from metasearch.search.tune.documents import cut_long
+from metasearch.search.tune.job import cut_long
 
 LIMIT = 20
 LONG = "One sentence here. Two of it there. Three are enough."

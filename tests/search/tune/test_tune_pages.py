@@ -9,8 +9,7 @@ from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.search.documents.passage import Passage
-from metasearch.search.tune.form import warn_of_form
-from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.labels import Labels, warn_of_form
 from metasearch.search.tune.pages import Pages
 
 WORDS = {

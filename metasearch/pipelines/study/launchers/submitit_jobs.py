@@ -25,7 +25,7 @@ from typing import NamedTuple, cast
 import submitit
 from submitit.helpers import DelayedSubmission, clean_env
 
-from metasearch.config.study import BEFORE, SBATCH, LauncherConfig
+from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError
 from metasearch.io import atomic_write
 from metasearch.pipelines.study.cell import STOPPED, THREADS, CellJob
@@ -345,11 +345,11 @@ def slurm_parameters(place: LauncherConfig, threads: int) -> dict[str, object]:
     """Return the parameters of submitit's executor for Slurm."""
     asked = dict(place.settings)
     cpus = int(asked.get("cpus", threads))
-    more: dict[str, object] = {name: asked[name] for name in SBATCH if name in asked}
+    more: dict[str, object] = {**place.sbatch}
     more |= {"mem": asked["memory"]} if "memory" in asked else {}
     found: dict[str, object] = {
         "time": 240,
-        "signal_delay_s": int(asked.get("before", BEFORE)),
+        "signal_delay_s": place.before,
         "cpus_per_task": cpus,
         # Since Slurm 22.05, srun does not read the number of cores of sbatch.
         "srun_args": [f"--cpus-per-task={cpus}"],

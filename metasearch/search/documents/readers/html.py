@@ -59,11 +59,6 @@ def _set(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-_HIDDEN = _set(
-    "script style template noscript svg iframe object embed canvas audio video datalist noembed noframes title dialog "
-    "annotation annotation-xml rp rt rtc"
-)
-"""Elements without running text. `rt` is the reading of the characters before it, which would split their word."""
 _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.I)
 _FURNITURE = _set("nav footer aside")
 _FURNITURE_ROLES = _set("banner contentinfo navigation search")
@@ -81,6 +76,8 @@ _SILENT = _set(
     "title annotation annotation-xml rp rt rtc"
 )
 """Elements whose text no reader ever sees."""
+_HIDDEN = _SILENT | {"dialog"}
+"""Elements without running text. `rt` is the reading of the characters before it, which would split their word."""
 _SECTIONS = _set("article aside blockquote details figure main section td")
 """Elements that a `footer` may belong to; without them it is the page's (HTML-AAM, 3.5)."""
 _HEADINGS = _set("h1 h2 h3 h4 h5 h6")
@@ -210,9 +207,7 @@ def html_sections(source: str, path: Path, notes: Notes, whole: bool = True) -> 
     page.close()
     page.end_paragraph(0)
     if page.leads_on and not whole:
-        from metasearch.search.documents.read import NO_PAGE  # which imports readers when they are used
-
-        notes.counts[NO_PAGE] += 1
+        notes.counts[Notes.NO_PAGE] += 1
         return
     found = page.paragraphs if whole else _content(page.paragraphs, notes)
     for language, paragraphs in _stretches(found):
@@ -256,7 +251,6 @@ def _bare(text: str) -> str:
 
 
 def _stretches(paragraphs: Sequence[_Paragraph]) -> list[tuple[str, list[_Paragraph]]]:
-    """Return successive paragraphs in one language together."""
     found: list[tuple[str, list[_Paragraph]]] = []
     for each in paragraphs:
         # Marks without a letter, such as a row of stars, are in the language of the text before.
@@ -285,7 +279,6 @@ def _has_hidden(attributes: Mapping[str, str | None]) -> bool:
 
 
 def _is_hidden(tag: str, attributes: Mapping[str, str | None]) -> bool:
-    """Return whether a page never shows an element."""
     hidden = tag not in _INLINE and _has_hidden(attributes)
     opened = tag == "dialog" and "open" in attributes
     return hidden or (tag in _HIDDEN and not opened) or bool(_HIDING.search(attributes.get("style") or ""))
@@ -498,7 +491,6 @@ class _Page(HTMLParser):
         self.paragraphs.append(found)
 
     def _add_heading(self, text: str) -> None:
-        """Add a heading to the path, or a further line to the heading that is open."""
         if self._headings and self._headings[-1][0] == self._level:
             text = f"{self._headings.pop()[1]} {text}"
         self._headings.append((self._level, text))

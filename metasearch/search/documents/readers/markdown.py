@@ -127,16 +127,12 @@ def _blocks(text: str, source: Iterator[str]) -> Iterator[str]:
 
 
 def _start_of_last(text: str) -> int:
-    """Return the offset of the last top-level block of a text."""
     starts = [token.map[0] for token in _parser().parse(text) if token.map and not token.level]
     return sum(map(len, text.split("\n")[: starts[-1]])) + starts[-1] if starts else 0
 
 
 def _visible(text: str, spans: Sequence[Span], first: int) -> tuple[str, list[Span]]:
-    """Return a text without spans, and the offsets of its lines with their numbers from `first`.
-
-    Lines that become blank are removed.
-    """
+    """Return a text without spans and lines that become blank, and the offsets of its lines with their numbers."""
     masked, at = "", 0
     # A text has no NUL characters, so that they can stand for what is hidden.
     for start, end in spans:
@@ -204,7 +200,6 @@ def _hidden_in(text: str, start: int, end: int, missing: set[str], html: bool = 
 
 
 def _closing(match: re.Match[str]) -> str:
-    """Return the pattern of the end of what a match begins."""
     kind = str(match.lastgroup)
     if kind == "ticks":
         return f"(?<!`){match['ticks']}(?!`)"

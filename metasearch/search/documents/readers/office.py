@@ -117,7 +117,6 @@ def _without_running_lines(pages: Sequence[tuple[int, str]], notes: Notes) -> li
 
 
 def _page_text(page: Any) -> str:
-    """Return the text within the edges of a page; the page is closed."""
     shown = page.get_textpage()
     text = shown.get_text_bounded()
     if RIGHT_TO_LEFT.search(text):

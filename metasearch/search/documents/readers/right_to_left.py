@@ -169,7 +169,6 @@ def _parts(shown: Sequence[str], inside: Sequence[str], outside: Sequence[str]) 
 
 
 def _count_pairs(text: str) -> int:
-    """Return how many brackets are closed after they were opened."""
     opened, count = list[str](), 0
     for bracket in filter(_BRACKETS.__contains__, text):
         if bracket not in _PAIRS:

@@ -85,7 +85,6 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
 
 
 def _with_option(rows: Iterator[Row], column: str) -> Iterator[Row]:
-    """Yield rows; the error for a missing column names the option."""
     try:
         yield from rows
     except DataError as error:
@@ -94,7 +93,6 @@ def _with_option(rows: Iterator[Row], column: str) -> Iterator[Row]:
 
 
 def _read_text(row: Mapping[str, object], name: str) -> str:
-    """Return a field; `ValueError` if it is not a text."""
     value = row.get(name)
     if value is None:
         return ""

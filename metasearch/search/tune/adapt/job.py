@@ -1,8 +1,8 @@
 """`metasearch.adapt`: computes a query adapter of an index, and searches with it if it helps on held-out folds."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -10,17 +10,18 @@ from typing import Any, Self, cast
 
 from metasearch.config.measure import BALANCED, EXPANDED, MULTILINGUAL, Pool
 from metasearch.config.run import Device
+from metasearch.data.benchmark import Benchmark
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
 from metasearch.errors import DataError, RunFolderError
+from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
 from metasearch.runs.per_query_results import QueryResults
-from metasearch.search.index.adapters import AdapterFacts, adapters_in, add_adapter, require_new, vectors_hash
+from metasearch.search.index.adapters import AdapterFacts, add_adapter, require_new
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.stores import index_folder
 from metasearch.search.index.writer import writing
 from metasearch.search.indexes import open_searcher
 from metasearch.search.query.searcher import Searcher
-from metasearch.search.tune.adapt.figures import Figure, score_apart, score_folds
 from metasearch.search.tune.adapt.searched import SearchedIndex, Vectors
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
@@ -32,6 +33,36 @@ log = logging.getLogger(__name__)
 SEARCHED = 20_000
 """Passages of pages without a label that a fold searches, about."""
 _UNPROJECTED = " To search so, turn the projection off: metasearch index DOCUMENTS --no-neutral -o INDEX."
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Scores of held-out questions without labels, the gain of an adapter, and its gain with shuffled answers."""
+
+    name: str
+    questions: int
+    base: float
+    gain: PairedTest
+    control: PairedTest | None
+
+    @classmethod
+    def of(cls, name: str, table: Table) -> "Figure":
+        """Return the figure of a table: the base, the adapter, and its control if it reads answers."""
+        base, *others = table.scores
+        gain, *control = [bounded_test(each, base, table.groups, low=-1, high=1) for each in others]
+        return cls(name, len(base), float(base.mean()), gain, control[0] if control else None)
+
+    def __str__(self) -> str:
+        control = f", with shuffled labels {self.control.shown()}" if self.control else ""
+        base = f"{self.name}: {100 * self.base:.1f} without the adapter"
+        return f"{base}, {self.gain.shown()}{control}; {self.questions} held-out questions"
+
+    @property
+    def row(self) -> Mapping[str, object]:
+        """The figure for `--json`."""
+        tests = {"gain": self.gain, "control": self.control}
+        ends = {name: each and [each.mean, each.low, each.high] for name, each in tests.items()}
+        return {"name": self.name, "questions": self.questions, "base": self.base, **ends}
 
 
 @dataclass(frozen=True)
@@ -103,7 +134,7 @@ def adapt(
     searcher = open_searcher(index_folder(index), device, encoder, trust_remote_code)
     store = searcher.store
     assert isinstance(store, LocalStore)
-    known = {each.name for each in adapters_in(store.state)}
+    known = {each.name for each in AdapterFacts.all_in(store.state)}
     chosen = name or next(free for i in count(1) if (free := f"adapter-{i}") not in known)
     require_new(store.state, chosen, store.folder)
     trial = Trial.of(searcher, load_labels(labels, columns, named=True), folds, same_page, bases)
@@ -206,8 +237,33 @@ class Trial:
             "labels": len(self.labels.data.questions), "kept": kept, "result": result,
         }  # fmt: skip
         with writing(store.folder, store.kind) as writer:
-            if vectors_hash(writer.kind, writer.plan) != vectors_hash(store.kind, store.plan):
+            if writer.plan.space != store.plan.space:
                 raise RunFolderError(
                     f"{store.folder}: its projection was estimated again meanwhile; run metasearch adapt again"
                 )
             return add_adapter(writer, matrix, facts, use=kept, labelled=labelled)
+
+
+def score_apart(index: SearchedIndex, labels: Labels, step: Step, pool: Pool) -> tuple[Figure, ...]:
+    """Return the figures of an adapter on new pages and on pages with labels; none where no page has several labels."""
+    if not labels.alone:
+        return ()
+    steps = [replace(step, learner=""), step, *([step.control] if step.learns else [])]
+    found = []
+    for what, folds in labels.apart():
+        table = Table.of(score_folds(index, steps, folds, pool), folds[0].task.monitor)
+        found.append(Figure.of(what, table))
+    return tuple(found)
+
+
+def score_folds(
+    index: SearchedIndex, steps: Iterable[Step], folds: Sequence[Benchmark], pool: Pool
+) -> dict[tuple[Step, int], QueryResults]:
+    """Return the scores of the questions of each fold by steps that learn from the other folds."""
+    found = {}
+    for step in steps:
+        for fold in folds:
+            measures = tuple(each for each in fold.measures if str(each) == fold.task.monitor)
+            scored = index.score(step, replace(fold, measures=measures), [pool])
+            found[step, fold.fold] = scored[pool].questions
+    return found
