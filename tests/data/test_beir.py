@@ -1,7 +1,6 @@
 """BEIR folders: several relevant documents, graded relevance, unlabelled documents in the pool."""
 
 import json
-from math import log2
 
 import numpy as np
 import pytest
@@ -106,17 +105,6 @@ def test_the_whole_corpus_is_in_the_pool_of_every_part_without_answers_to_questi
     for part, ids in zip((split.train, split.dev, split.test), asked, strict=True):
         assert len(part.candidates) == count + 3
         assert {answered for c in part.candidates for answered in c.answers} == ids
-
-
-def test_ndcg_counts_gains(tmp_path):
-    data = load_labels(write(tmp_path), languages=["en"])
-    order = {"Cats one": 0.9, "four": 0.8, "two": 0.7, "three": 0.1}  # for `first`; relevant at ranks 1 and 3
-    vectors = {text: [score, 1 - score] for text, score in order.items()} | {"first": [1, 0], "second": [0, 1]}
-    found = evaluate(Encoder(vectors), data, [Measure.parse("ndcg@10", "retrieval"), Measure.parse("map", "retrieval")])
-    first = (1 / log2(2) + 2 / log2(4)) / (2 / log2(2) + 1 / log2(3))
-    second = 1.0  # `three` is nearest to `second`
-    assert found.mean("ndcg@10") == pytest.approx((first + second) / 2)
-    assert found.mean("map") == pytest.approx(((1 / 1 + 2 / 3) / 2 + 1) / 2)  # whatever their grades
 
 
 VECTORS = st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any)

@@ -35,30 +35,20 @@ def values(measure, *questions):
 @pytest.mark.parametrize(
     ("measure", "ranks", "expected"),
     [
-        ("map", [1], 1 / 1),
-        ("map", [4], 1 / 4),
-        ("map", [1, 4], (1 / 1 + 2 / 4) / 2),
         ("map", [2, 3, 7], (1 / 2 + 2 / 3 + 3 / 7) / 3),
-        ("map@20", [1, 4], (1 / 1 + 2 / 4) / 2),
-        ("map@4", [1, 4], (1 / 1 + 2 / 4) / 2),
         ("map@3", [1, 4], (1 / 1) / 2),  # min(R, k) = R = 2
         ("map@2", [1, 4, 5], (1 / 1) / 2),  # min(R, k) = k = 2
         ("map@2", [1, 2, 3, 4, 5], (1 / 1 + 2 / 2) / 2),
         ("map@20", [21], 0.0),
-        ("map@20", [20], 1 / 20),
         ("mrr", [3, 4], 1 / 3),
-        ("mrr@3", [3, 4], 1 / 3),
         ("mrr@2", [3, 4], 0.0),
         ("ndcg", [1, 3], (1 / log2(2) + 1 / log2(4)) / (1 / log2(2) + 1 / log2(3))),
         ("ndcg@2", [1, 3], (1 / log2(2)) / (1 / log2(2) + 1 / log2(3))),
         ("ndcg@1", [1, 3, 4], 1.0),  # the perfect top 1 has one of them, too
-        ("ndcg@2", [3, 4], 0.0),
         ("recall@3", [1, 3, 4], 2 / 3),
-        ("recall@2", [1, 2, 3], 2 / 3),
         ("precision@4", [1, 3, 5], 2 / 4),
         ("complete@3", [1, 3], 1.0),
         ("complete@3", [1, 4], 0.0),
-        ("complete@2", [1, 2, 3], 0.0),
     ],
 )
 def test_a_value_by_hand(measure, ranks, expected):

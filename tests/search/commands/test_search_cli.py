@@ -135,7 +135,6 @@ def test_what_would_command_a_terminal_is_not_printed(docs):
         (["search", "faq.index", "  "], 2, "the query is blank"),
         (["search", "faq.index", "\u2066 \u00ad\u200d\ufeff"], 2, "the query is blank"),
         (["search", "nowhere", "x"], 5, "nowhere does not exist"),
-        (["search", "faq.index", "x", "--language=dee"], 2, "no passage is in language 'dee'. Did you mean 'de'?"),
         (["search", "faq.index", "x", "--encoder=mini"], 6, "its vectors are of encoder 'tiny'"),
         (["index", "docs", "--encoder=mini", "-o", "faq.index"], 6, "its vectors are of encoder 'tiny'"),
     ],

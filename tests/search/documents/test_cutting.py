@@ -115,10 +115,11 @@ def test_a_title_counts_and_stands_before_each_passage(measure, tmp_path):
 
 
 def test_a_title_longer_than_half_a_passage_stands_before_the_first_alone_and_that_is_said(tmp_path, caplog):
-    row = '\n{"title": "A long title.", "text": "One is here. Two is there."}'
-    texts = shown(tmp_path / "a.jsonl", row, limit=14)
-    assert texts == [(2, "A long title."), (2, "One is here."), (2, "Two is there.")]
-    assert "titles longer than half a passage, in the first passage alone: 1" in caplog.text
+    """At 40 characters, a title of 19 with its line end is half of a passage."""
+    for title, rest in (("x" * 19, f"{'x' * 19}\nAnother door."), ("x" * 20, "Another door.")):
+        row = json.dumps({"title": title, "text": "Another lamp.\n\nAnother door."})
+        assert shown(tmp_path / "a.jsonl", row, limit=40) == [(1, f"{title}\nAnother lamp."), (1, rest)]
+    assert caplog.text.count("titles longer than half a passage, in the first passage alone: 1") == 1
 
 
 def test_words_are_counted_one_by_one_and_each_once_as_far_as_that_is_right(tmp_path):
