@@ -21,7 +21,6 @@ def _without_published_data(monkeypatch):
 
 
 def invoke(script, *words):
-    """Run a script and return what it printed on stdout and stderr."""
     result = CliRunner().invoke(script.main, [str(word) for word in words], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output

@@ -19,8 +19,6 @@ def spoil(form, name, damage, tmp_path):
 
 
 def swap(old, new):
-    """Return a damage that puts one text in the place of another."""
-
     def damage(sound):
         text = sound.decode()
         assert old in text

@@ -24,7 +24,6 @@ HINDI = "hi_hi -> hi_de -> hi_{ar,de,hi}"
 
 
 def draw(data, text, count, n_neg=3, seed=0):
-    """Draw one set of `count` triplets."""
     sampler = TripletSampler(data, Episodes(n_neg=n_neg), Loss())
     sampler.check(variant(text), count, "meta-train")
     return sampler.draw(variant(text), count, stream(seed, "set"), like=None).examples

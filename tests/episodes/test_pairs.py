@@ -12,7 +12,6 @@ ENGLISH = "en_en -> ar_en -> en_{ar,en,es}"
 
 
 def shares(found):
-    """Count a set's pairs by their language pair."""
     return Counter(pair.pair for pair in found.examples)
 
 

@@ -77,7 +77,6 @@ def trec_eval(measure, scores, relevant):
     return pytrec_eval.RelevanceEvaluator(judged, {measure}).evaluate({"q": run})["q"][measure.replace(".", "_")]
 
 
-@settings(deadline=None)
 @given(rankings(), st.integers(1, 45))
 def test_metrics_are_those_of_trec_eval_also_with_ties_and_more_relevant_than_k(drawn, k):
     scores, relevant = drawn
@@ -106,7 +105,6 @@ QUESTIONS = st.lists(st.sets(st.integers(1, 60), min_size=1, max_size=25).map(so
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(QUESTIONS)
 @pytest.mark.parametrize("measure", [f"{name}@{k}" for name in WITH_CUTOFF for k in (1, 20)] + [*WHOLE])
 def test_values_do_not_depend_on_the_questions_beside_them_to_the_bit(measure, drawn):
@@ -127,7 +125,7 @@ def registered(kind):
 GRADES = st.one_of(st.just(0.0), st.sampled_from([1.0, 2.0]), st.floats(5e-324, 1.7e308))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(st.integers(0, 2), min_size=6, max_size=6),
     st.lists(st.sampled_from(["q0", "q1"]), max_size=4).flatmap(lambda ids: st.permutations(ids * 2)),
@@ -157,7 +155,6 @@ def test_every_retrieval_measure_is_from_0_to_1_for_repeated_judgements_ties_and
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(FINITE, FINITE), min_size=1, max_size=8))
 @pytest.mark.filterwarnings("ignore")
 def test_every_correlation_is_from_minus_1_to_1_or_an_error_where_a_side_is_constant(pairs):
@@ -170,7 +167,7 @@ def test_every_correlation_is_from_minus_1_to_1_or_an_error_where_a_side_is_cons
             assert -1 <= measure.load().function(predicted, gold) <= 1
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(4, 7)), min_size=1, max_size=8), st.data())
 def test_every_translation_measure_is_from_0_to_1_also_with_repeated_texts(pairs, drawn):
     data = TranslationData(tuple(Translation(f"t{a}", f"t{b}", ("en", "de")) for a, b in pairs))

@@ -28,7 +28,6 @@ FOLDERS = ("shards", "saved", "splits")
 
 
 def write_arrow(path, form="new_stream"):
-    """Write a table in batches of one row."""
     arrow = pytest.importorskip("pyarrow")
     table = arrow.Table.from_pylist(QUESTIONS)
     with arrow.OSFile(str(path), "wb") as file, getattr(arrow.ipc, form)(file, table.schema) as writer:
@@ -52,7 +51,6 @@ def write_shards(path):
 
 @pytest.fixture(params=[*TEXT_FILES, *ARROW_FILES, "rows.parquet", *FOLDERS, "memory", "frame"])
 def source(request, tmp_path):
-    """Return a source of the rows, and their places."""
     path = tmp_path / request.param
     if request.param in TEXT_FILES:
         content, lines = TEXT_FILES[request.param]

@@ -18,7 +18,6 @@ def inputs_of(study):
 
 
 def values_of(chart):
-    """Return the rows of a chart: label → value."""
     return {row.label: row.value for row in chart.rows}
 
 

@@ -17,13 +17,6 @@ def correlation(first, second):
     return rank_correlations(np.array([first]), np.array([second]))[0]
 
 
-def test_of_three_candidates_it_is_spearmans_formula():
-    """1 − 6 Σ d² / (n (n² − 1)), with the last two exchanged, the first two, and all in a circle."""
-    assert correlation([0, 1, 2], [0, 2, 1]) == pytest.approx(1 - 6 * (0 + 1 + 1) / (3 * 8))
-    assert correlation([0, 1, 2], [1, 0, 2]) == pytest.approx(1 - 6 * (1 + 1 + 0) / (3 * 8))
-    assert correlation([0, 1, 2], [1, 2, 0]) == pytest.approx(1 - 6 * (4 + 1 + 1) / (3 * 8))
-
-
 @given(tops)
 def test_it_is_scipys_of_the_union_with_ties_below(pair):
     first, second = pair

@@ -5,7 +5,7 @@ import logging
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.passages import shown
@@ -56,7 +56,6 @@ def test_a_heading_stays_with_its_text_and_code_is_whole(tmp_path):
 
 
 @given(counts=st.lists(st.integers(1, 5), min_size=1, max_size=200), between=st.sampled_from([" ", "\n", "\n\n"]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_passage_is_shorter_than_half_of_the_longest(counts, between, tmp_path):
     """Of sentences that are an eighth of a passage at most, whatever their lengths."""
     text = between.join(" ".join(["Word", *["word"] * (count - 1)]) + "." for count in counts)
@@ -157,7 +156,6 @@ LENGTHS = {
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md"])
 @given(text=TEXTS, limit=st.integers(18, 40), overlap=st.integers(0, 8), length=st.sampled_from([*LENGTHS.values()]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_character_is_lost_no_passage_too_long_and_every_line_right(
     name, text, limit, overlap, length, tmp_path, caplog
 ):

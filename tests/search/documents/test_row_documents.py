@@ -24,7 +24,6 @@ EXPECTED = [
 
 
 def jsonl(rows):
-    """Return rows as JSON lines."""
     return "".join(f"{json.dumps(row)}\n" for row in rows)
 
 

@@ -178,19 +178,9 @@ VALUES = st.recursive(
     max_leaves=5,
 )
 KEYS = (
-    "input",
-    "query",
-    "queries",
-    "top_k",
-    "languages",
-    "hybrid",
-    "expand",
-    "balance",
-    "dimensions",
-    "encoding_format",
-    "truncate",
-    "model",
-)
+    "input", "query", "queries", "top_k", "languages", "hybrid", "expand", "balance", "dimensions", "encoding_format",
+    "truncate", "model",
+)  # fmt: skip
 BODIES = st.binary(max_size=40) | st.dictionaries(st.sampled_from(KEYS) | TEXTS, VALUES).map(
     lambda tree: json.dumps(tree).encode()
 )

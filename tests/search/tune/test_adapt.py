@@ -24,6 +24,7 @@ from metasearch.search.tune.call import tune
 from metasearch.search.tune.steps import ANSWERED, REMEMBERED, Step
 from metasearch.search.tune.table import Table
 from tests.helpers.commands import metasearch
+from tests.helpers.files import write
 from tests.helpers.indexes import kind, made, write_index
 
 THINGS = ("key", "bus", "cat", "mill", "boat", "lamp", "bread", "horse")
@@ -46,9 +47,7 @@ def in_use(folder):
 
 def write_pages(folder, things):
     for language, thing in product(("de", "en"), things):
-        path = folder / language / f"{thing}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# {thing}\n\nAbout the {thing} in {language}.\n", encoding="utf-8")
+        write(folder / language / f"{thing}.md", f"# {thing}\n\nAbout the {thing} in {language}.\n")
 
 
 def test_the_verdict_names_what_the_scores_ignore_of_the_search(tmp_path):
@@ -67,7 +66,6 @@ def stored(tmp_path):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """An index of pages about things in two languages, whose encoder is untrained."""
     folder = tmp_path_factory.mktemp("pages")
     write_pages(folder / "help", THINGS)
     index_documents([folder / "help"], folder / "i", "tiny", device="cpu")
