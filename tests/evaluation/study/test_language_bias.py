@@ -1,14 +1,17 @@
-"""Language bias on rankings whose bias is known."""
+"""Language bias on rankings whose bias is known, and the rank correlation of translated questions (2509.06195)."""
 
 import itertools
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
 from metasearch.evaluation.study import bias as measure
+from metasearch.evaluation.study.bias import correlations_by_language, rank_correlations
 
 
 def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
@@ -96,3 +99,38 @@ def test_shares_sum_to_1_and_are_within_what_is_possible(drawn):
     # Where a top leaves nothing to choose there is no excess, so that NaN hides nothing.
     rigid = np.isnan(found.bias)
     assert np.diag(found.observed)[rigid] == pytest.approx(np.diag(found.expected)[rigid])
+
+
+tops = st.integers(2, 8).flatmap(lambda k: st.tuples(*[st.permutations(range(12)).map(lambda p: p[:k])] * 2))
+
+
+def correlation(first, second):
+    return rank_correlations(np.array([first]), np.array([second]))[0]
+
+
+@given(tops)
+def test_it_is_scipys_of_the_union_with_ties_below(pair):
+    first, second = pair
+    union = sorted({*first, *second})
+    places = [[top.index(c) if c in top else len(top) for c in union] for top in pair]
+    assert correlation(first, second) == pytest.approx(spearmanr(*places).statistic, abs=1e-12)
+
+
+@given(st.integers(2, 20))
+def test_equal_tops_have_1_reversed_ones_minus_1_and_disjoint_ones_what_is_documented(k):
+    top = np.arange(k)
+    assert correlation(top, top) == pytest.approx(1)
+    assert correlation(top, top[::-1]) == pytest.approx(-1)
+    assert correlation(top, top + k) == pytest.approx(-6 * k**2 / (7 * k**2 - 1))
+
+
+def test_means_are_over_translations_then_questions_then_languages():
+    """Question p in three languages, q in two, r in one; a language counts its own questions."""
+    top = np.array([[0, 1, 2], [0, 1, 2], [0, 2, 1], [0, 1, 2], [2, 1, 0], [5, 6, 7]])
+    ids, groups = ["p", "q", "p", "q", "p", "r"], np.array([0, 0, 1, 1, 2, 0])
+    p_01, p_02, p_12, q_01 = 0.5, -1.0, 1 - 6 * (4 + 1 + 1) / 24, 1.0
+    found = correlations_by_language(top, ids, groups, 4)
+    assert found[:3] == pytest.approx(
+        [((p_01 + p_02) / 2 + q_01) / 2, ((p_01 + p_12) / 2 + q_01) / 2, (p_02 + p_12) / 2]
+    )
+    assert math.isnan(found[3])
