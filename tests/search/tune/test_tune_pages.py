@@ -1,4 +1,4 @@
-"""Tuning with documents: a label means a page, whatever its form, and what is ranked are the passages of the index."""
+"""Tuning with documents: a label means a page, whatever its form, and long ones are cut; passages are ranked."""
 
 import pytest
 
@@ -8,7 +8,9 @@ from metasearch.data.labels import load_labels
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
 from metasearch.evaluation.evaluate import evaluate
+from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
+from metasearch.search.tune.documents import cut_long
 from metasearch.search.tune.form import warn_of_form
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.pages import Pages
@@ -168,3 +170,31 @@ def test_clicks_on_all_names_of_a_page_are_summed_and_a_tenth_of_them_is_no_labe
         "clicks: 26 on 3 pairs of query and page; nDCG weighs pairs by clicks, and all else takes them alike; not "
         "used: 1 pairs (2 clicks) with a tenth of another page's or less"
     )
+
+
+LIMIT = 20
+LONG = "One sentence here. Two of it there. Three are enough."
+
+
+def cut(*rows):
+    data = load_labels([{"language": "en", **row} for row in rows])
+    return cut_long(data, Settings(limit=LIMIT), lambda texts: [len(text) > LIMIT for text in texts])
+
+
+def test_all_passages_of_a_long_document_are_answers_and_one_page():
+    data, note = cut({"query": "a", "document": LONG, "relevance": 2}, {"query": "b", "document": "Short."})
+    assert [(each.id, each.text, each.answers, each.page) for each in data.candidates] == [
+        ("d1", "One sentence here.", ("q1",), "d1"),
+        ("d1 passage 2", "Two of it there.", ("q1",), "d1"),
+        ("d1 passage 3", "Three are enough.", ("q1",), "d1"),
+        ("d2", "Short.", ("q2",), ""),
+    ]
+    assert data.grades == {("q1", name): 2.0 for name in ("d1", "d1 passage 2", "d1 passage 3")}
+    assert [each.id for each in data.by_page.candidates] == ["d1", "d2"]
+    assert "1 of 2 labelled documents" in note
+    assert "cut into 3 passages of 20 tokens at most" in note
+
+
+def test_short_documents_stay_as_they_are():
+    data, note = cut({"query": "b", "document": "Short."})
+    assert ([each.id for each in data.candidates], note) == (["d1"], "")
