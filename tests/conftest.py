@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from helpers.postgres import running as running_postgres
 
@@ -23,8 +23,10 @@ gc.disable()
 # How long an example takes depends on what else the machine does; a first call into torch is slow anywhere. For more
 # examples run pytest with --hypothesis-profile=many.
 # In continuous integration the examples are always the same, so that what it refuses fails here, too, with CI=true.
-settings.register_profile("few", deadline=None, max_examples=10, derandomize="CI" in os.environ)
-settings.register_profile("many", deadline=None, max_examples=500)
+# A fixture is made once for all examples of a test, which is no mistake here.
+EACH = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+settings.register_profile("few", max_examples=10, derandomize="CI" in os.environ, **EACH)
+settings.register_profile("many", max_examples=500, **EACH)
 settings.load_profile("few")
 
 # Two busy-waiting threads on cores that something else uses, too, make these small tensors a hundred times slower.

@@ -20,21 +20,12 @@ def places(tmp_path):
 
 
 TRAINED = (
-    "assistant",
-    "single-stage",
-    "full",
-    "without-mcl",
-    "without-recurrence",
-    "bottleneck-64",
-    "bottleneck-256",
-    "recurrent-1",
-    "recurrent-2",
-    "ema",
-)
+    "assistant", "single-stage", "full", "without-mcl", "without-recurrence", "bottleneck-64", "bottleneck-256",
+    "recurrent-1", "recurrent-2", "ema",
+)  # fmt: skip
 
 
 def recipe_of(name, places, steps=(20, 30, 10)):
-    """Return the recipe that the flags of an arm stand for."""
     flags = ablation_arms.flags_of(name, ablation_arms.Steps(*steps), places)
     parameters = dict(command.make_context("distill", flags).params)
     for own in ("output", "as_json"):

@@ -29,8 +29,8 @@ def test_studies_have_effects_of_the_declared_sizes():
 
 
 @pytest.mark.parametrize("design", [
-    Tuning(6, 8, 1), Tuning(6, 8, 2, largest=0.6), Tuning(6, 8, 2, kind="skewed"), Tuning(2, 12, 1, kind="rare losses"),
-    Tuning(6, 12, 1, kind="real"), Tuning(2, 40, 1, kind="real"), Tuning(6, 12, 1, kind="one better"),
+    Tuning(6, 8, 2, largest=0.6), Tuning(6, 8, 2, kind="skewed"), Tuning(2, 12, 1, kind="rare losses"),
+    Tuning(6, 12, 1, kind="real"),
 ])  # fmt: skip
 def test_tune_keeps_no_step_that_is_no_better(design):
     found = kept(design, 300, seed=1)

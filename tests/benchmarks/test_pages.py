@@ -49,7 +49,6 @@ def test_what_a_page_of_gnome_says_about_itself_is_no_text_of_it():
 
 
 def page(title, *paragraphs):
-    """Return a page without HTML."""
     return Page(title, "", paragraphs)
 
 

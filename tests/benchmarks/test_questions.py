@@ -25,6 +25,7 @@ from benchmarks.pages.asked import (
 from benchmarks.pages.ranking import Table, Way, part
 from benchmarks.pages.variants import write_variants
 from benchmarks.pages.whole import find_manuals
+from helpers.files import write
 from metasearch.search.index.base import PageScores
 
 
@@ -44,10 +45,8 @@ def test_chapters_of_a_manual_are_pages_by_the_name_that_translations_share(tmp_
         "debian-reference/ch01.es.html", "developers-reference/ja/pkgs.html", "developers-reference/search.html",
         "doc/maint-guide-it/html/build.it.html",
     ):  # fmt: skip
-        (share / path).parent.mkdir(parents=True, exist_ok=True)
-        (share / path).write_text("<p>Text</p>")
-    (tmp_path / "gnome60/ru").mkdir(parents=True)
-    (tmp_path / "gnome60/ru/files.html").write_text("<p>Text</p>")
+        write(share / path, "<p>Text</p>")
+    write(tmp_path / "gnome60/ru/files.html", "<p>Text</p>")
     found = find_manuals(share.parent.parent, tmp_path)
     there = {(name, tag, page) for name, own in found.items() for tag, files in own.items() for page in files}
     assert there == {
@@ -58,15 +57,13 @@ def test_chapters_of_a_manual_are_pages_by_the_name_that_translations_share(tmp_
 
 def test_variants_have_no_titles_and_a_query_asks_for_the_file_that_has_its_page(tmp_path):
     """Nine pages are two files of four pages and one of one; every second file stays four pages in `half`."""
-    (tmp_path / "queries").mkdir()
     lines = []
     for page in "abcdefghi":
         for tag in ("de", "en"):
-            (tmp_path / "set" / tag).mkdir(parents=True, exist_ok=True)
             source = f"<title>T{page}</title><body><h1>T{page}</h1><p>{tag} {page}</p><h2>more</h2></body>"
-            (tmp_path / "set" / tag / f"{page}.html").write_text(source)
+            write(tmp_path / "set" / tag / f"{page}.html", source)
             lines.append(f'{{"page": "{page}", "language": "{tag}", "query": "T{page}"}}\n')
-    (tmp_path / "queries/set.jsonl").write_text("".join(lines))
+    write(tmp_path / "queries/set.jsonl", "".join(lines))
     write_variants(tmp_path, "set", 60)
     expected = {"no-titles": [1] * 9, "joined": [4, 4, 1], "half": [4, 1, 1, 1, 1, 1]}
     for variant, sizes in expected.items():
@@ -151,9 +148,8 @@ def test_systems_are_scored_on_a_small_manual(tmp_path, monkeypatch):
     }
     for name, own in texts.items():
         for tag, text in zip(("en", "de"), own, strict=True):
-            path = tmp_path / "whole/manual" / tag / f"{name}.html"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f'<html lang="{tag}"><body><p>{text}</p></body></html>', encoding="utf-8")
+            page = f'<html lang="{tag}"><body><p>{text}</p></body></html>'
+            write(tmp_path / "whole/manual" / tag / f"{name}.html", page)
     lines = [("Where is the key?", "en", "room"), ("Wann fährt der Zug?", "de", "train"), ("How long?", "en", "soup")]
     rows = [{"query": query, "language": tag, "pages": [page]} for query, tag, page in lines]
     (tmp_path / "manual.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import benchmarks
 from benchmarks.common.rows import read_rows
 from benchmarks.paper import main_table, small_studies
+from benchmarks.speed import checkpointing, gpu
 from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 
@@ -21,7 +22,6 @@ def _without_published_data(monkeypatch):
 
 
 def invoke(script, *words):
-    """Run a script and return what it printed on stdout and stderr."""
     result = CliRunner().invoke(script.main, [str(word) for word in words], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
@@ -91,3 +91,25 @@ def test_languages_of_answers_are_measured_in_four_ways_and_kept_once(tmp_path, 
     assert said[0].endswith(said[1])
     kinds = ("relevant_own", "relevant_other", "irrelevant_own", "irrelevant_other")
     assert [sum(row[kind] for kind in kinds) for row in rows] == pytest.approx([1.0] * 4)
+
+
+@pytest.mark.exhaustive
+def test_layers_computed_again_have_the_same_bits(tmp_path):
+    invoke(checkpointing, "--scale=small", "--rounds=1", "--shape=mini", "-o", tmp_path / "rows.jsonl")
+    rows = {row["way"]: row for row in read_rows(tmp_path / "rows.jsonl")}
+    assert list(rows) == list(checkpointing.WAYS)
+    assert rows["checkpointing"]["gradient_error"] == rows["fast"]["gradient_error"] == 0
+    assert 0 < rows["bf16"]["gradient_error"] == rows["bf16 checkpointing"]["gradient_error"] < 0.1
+    assert rows["texts"]["gradient_error"] < 1e-5
+    assert rows["fast"]["times"] == rows["fast"]["cpu"] == 1
+
+
+@pytest.mark.slow
+def test_on_a_gpu_there_is_a_row_for_each_way_of_each_case(tmp_path):
+    words = ["--scale=small", "--device=cpu", "--encoder=tiny", "--rounds=1", "-o", tmp_path / "rows.jsonl"]
+    shown = invoke(gpu, *words)
+    rows = read_rows(tmp_path / "rows.jsonl")
+    assert [(row["case"], row["way"]) for row in rows] == [
+        (case, way) for case, ways in gpu.CASES.items() for way in ways
+    ]
+    assert all(row["way"] in shown and row["seconds"] > 0 for row in rows)

@@ -11,6 +11,7 @@ import pytest
 import metasearch as ms
 from benchmarks.pages import build, memory, start_tables, starts, titles
 from benchmarks.paper.adapter_cells import recipe_of
+from helpers.files import write
 from metasearch.search.index.plan import Adapter
 from metasearch.search.tune.steps import ANSWERED, REMEMBERED
 
@@ -28,12 +29,10 @@ def manual(tmp_path_factory):
     rows = []
     for language, words in WORDS.items():
         for page, word in enumerate(words.split()):
-            path = folder / "shop" / language / f"page-{page}.html"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f'<html lang="{language}"><body><p>{word} {word[:3]} {page}.</p></body></html>')
+            text = f'<html lang="{language}"><body><p>{word} {word[:3]} {page}.</p></body></html>'
+            write(folder / "shop" / language / f"page-{page}.html", text)
             rows.append({"page": f"page-{page}", "language": language, "query": f"{word} {language}?"})
-    (folder / "queries").mkdir()
-    (folder / "queries/shop.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write(folder / "queries/shop.jsonl", "\n".join(map(json.dumps, rows)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(titles, "ENCODER", "tiny")
         return titles.Manual.read(folder, "shop", folder / "out")
@@ -95,9 +94,8 @@ def test_differences_are_from_what_ships_with_each_page_as_one_cluster():
 
 def test_sections_of_the_guide_are_pages_by_their_anchors_without_their_titles(tmp_path):
     for language, title in (("en", "First steps"), ("it", "Primi passi")):
-        path = tmp_path / "whole/maint-guide" / language / "start.html"
-        path.parent.mkdir(parents=True)
-        path.write_text(f'<h2><a id="first"></a>1.1. {title}</h2><p>{30 * "text "}</p>')
+        text = f'<h2><a id="first"></a>1.1. {title}</h2><p>{30 * "text "}</p>'
+        write(tmp_path / "whole/maint-guide" / language / "start.html", text)
     (pages,) = build.guide(tmp_path).values()
     assert {tag: page.title for tag, page in pages.items()} == {"en": "First steps", "it": "Primi passi"}
     assert all(page.title not in page.source for page in pages.values())

@@ -22,8 +22,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 @pytest.fixture
 def hide(monkeypatch):
-    """Return a function that makes packages unavailable for import."""
-
     def hidden(*names):
         for name in [name for name in sys.modules if name.split(".")[0] in names or name in names]:
             monkeypatch.delitem(sys.modules, name)

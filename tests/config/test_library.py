@@ -19,7 +19,6 @@ CROSS_LINGUAL = ("ar_en", "es_en", "tr_en")
 
 
 def chains(task, mode, phase="meta-train"):
-    """Return the arrangements of a phase as they are written."""
     arrangements = resolve(LIBRARY.task(task), LIBRARY.mode(mode), LIBRARY.modes())
     return [str(arrangement) for arrangement in arrangements[phase]]
 

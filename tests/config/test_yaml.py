@@ -1,4 +1,4 @@
-"""Strict YAML: what a declaration says is what is read, and every problem is reported with file and line."""
+"""Strict YAML: what a declaration says is what is read, with `include:`, `--set` and every problem by file and line."""
 
 import re
 from functools import partial
@@ -10,8 +10,9 @@ from helpers.declarations import RECIPE, TASK, line_of, problems
 from metasearch.config import yaml as spec_yaml
 from metasearch.config.distill_run import RolesConfig
 from metasearch.config.library import shipped
-from metasearch.config.recipe import Recipe
+from metasearch.config.recipe import Outer, Recipe
 from metasearch.config.run import EncoderConfig
+from metasearch.config.study import StudyConfig
 from metasearch.config.task import Task
 from metasearch.errors import ConfigError
 
@@ -101,3 +102,71 @@ def test_a_list_that_does_not_end_is_refused_with_the_right_way_to_write_one(wri
     with pytest.raises(ConfigError) as caught:
         spec_yaml.parse_value(written, "--set k")
     assert str(caught.value) == f"--set k: expected a list such as [de, fr], got '{written}'"
+
+
+CHILD = "include: small\nrecipe: child\nouter: {eps: 1e-6}\n"
+
+
+def test_an_included_file_may_include_another(write):
+    write(RECIPE)
+    write(CHILD, "child")
+    found = spec_yaml.read(write("include: child\nrecipe: grandchild\nouter: {lr: 2e-3}\n", "grandchild"), Recipe)
+    assert (found.recipe, found.learner, found.outer) == ("grandchild", "maml", Outer(lr=2e-3, eps=1e-6))
+
+
+@pytest.mark.parametrize("name", ["../small", "/small", "sub/small", "", "."])
+def test_an_include_names_a_sibling_and_nothing_else(write, name):
+    write(RECIPE)
+    path = write(CHILD.replace("small", name), "child")
+    (message,) = problems(path)
+    assert message.startswith(f"{path}")
+    assert "include: no file" in message
+
+
+def test_a_problem_of_an_included_file_is_reported_with_that_file(write):
+    base = write(RECIPE.replace("k: 2", "k: two"))
+    path = write(CHILD, "child")
+    (message,) = problems(path)
+    assert message.startswith(f"{base}:4: episodes.k: ")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        ({"outer": {"lr": "fast"}}, "outer.lr: input should be a valid number"),
+        ({"outer": {"rate": "1"}}, "outer.rate: unknown key."),
+        ({"outer": "1"}, "outer: expected keys below it, such as outer.optimizer (got"),
+        ({"dropot": "true"}, "dropot: unknown key. Did you mean 'dropout'?"),
+    ],
+)
+def test_a_wrong_value_put_over_a_file_is_named_with_the_flag_and_its_key(write, overrides, problem):
+    path = write(RECIPE)
+    (message,) = problems(path, overrides=overrides)
+    assert message.startswith(f"--set: {problem}")
+
+
+@pytest.mark.parametrize("unused", ["merge: null", "stages: []", "merge: {}", "  rate: null"])
+def test_a_stored_file_may_have_options_of_another_version_that_were_not_used(write, unused):
+    stored = write(f"{RECIPE}{unused}\n")
+    assert (
+        spec_yaml.read_stored(stored, Recipe).model_dump() == spec_yaml.read(write(RECIPE, "now"), Recipe).model_dump()
+    )
+
+
+@pytest.mark.parametrize("used", ["merge: 1", "merge: [1]", "merge: {alphas: null}", "merge: null\nstages: [1]"])
+def test_a_stored_file_must_not_have_an_unknown_option_that_was_used(write, used):
+    name = used.split("\n")[-1].split(":")[0]
+    with pytest.raises(ConfigError, match=rf": {name}: unknown key"):
+        spec_yaml.read_stored(write(f"{RECIPE}{used}\n"), Recipe)
+
+
+@pytest.mark.parametrize("text", ["no", "null", "1e-3", "012", "", "ελ ไทย हि", "a: b # c", "two\nlines"])
+def test_what_is_written_is_read_back(write, text):
+    tree = {"recipe": text, "description": "d", "learner": "maml", "outer": {"lr": 1e-5, "eps": 1e-8}}
+    recipe = spec_yaml.read(write(spec_yaml.dump(tree)), Recipe)
+    assert (recipe.recipe, recipe.outer) == (text, Outer(lr=1e-5, eps=1e-8))
+
+
+def test_an_unknown_key_in_a_list_comes_with_the_nearest_one():
+    with pytest.raises(ConfigError, match=r"trained\.0\.mde: unknown key\. Did you mean 'mode'"):
+        spec_yaml.check({"trained": [{"mde": "trans"}]}, StudyConfig, "study.yaml")

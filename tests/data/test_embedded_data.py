@@ -14,21 +14,18 @@ SIX_PAIRS = ("ar-ar", "ar-en", "es-es", "es-en", "en-en", "tr-en")
 
 
 def rows(language):
-    """Return the paragraphs of a language as they are written."""
     text = (shipped() / "demo" / f"{language}.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
 @pytest.fixture(scope="module")
 def demo():
-    """Return the retrieval benchmark in all eight languages."""
     task = Library().task("demo").model_copy(update={"languages": list(LANGUAGES)})
     return jsonl.read(shipped() / "demo", task)
 
 
 @pytest.fixture(scope="module")
 def demo_sts():
-    """Return the similarity benchmark."""
     return jsonl.read_CSV(shipped() / "demo-sts", Library().task("demo-sts"))
 
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.files import write
@@ -54,7 +54,6 @@ def test_of_allnli_the_train_rows_alone_are_read_and_quotes_are_text(file):
     assert entailments.report.examples == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(st.tuples(sentences, sentences, st.sampled_from(LABELS)), min_size=1, max_size=6),
     st.lists(st.sampled_from(['{"', "[]", "7", '{"gold_label": "neutral"}', UNSEEN]), max_size=6),

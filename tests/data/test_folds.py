@@ -36,7 +36,6 @@ def articles(count, languages=("el", "ar")):
 
 
 def rows(count, pairs=("ar-en", "en-en")):
-    """Make scored pairs in which the rows of the language pairs are parallel."""
     return SimilarityData(
         tuple(
             ScoredPair(pair, tuple(pair.split("-")), f"left {i}", f"right {i}", i / count, f"row {i}")
@@ -47,7 +46,6 @@ def rows(count, pairs=("ar-en", "en-en")):
 
 
 def parts(fold):
-    """Return the groups of train, dev and test."""
     return fold.train.groups, fold.dev.groups, fold.test.groups
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 import yaml as pyyaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.formats import copy, files, read
@@ -43,7 +43,6 @@ ROWS = st.lists(CELLS, max_size=5)
 
 
 def lines(of):
-    """Return a strategy for the text of some lines."""
     return st.lists(of, max_size=4).map("\n".join)
 
 
@@ -73,7 +72,6 @@ def form_of(form, name=None):
 
 
 def declaration(model):
-    """Return a reading of a declaration."""
     return lambda path: yaml.read(path, model)
 
 
@@ -108,7 +106,6 @@ PARSERS = {
 
 
 def hold(name, content, folder):
-    """Read content as a parser does; what it raises of its own errors is right."""
     file, reading = PARSERS[name]
     path = folder / file
     path.write_bytes(content)
@@ -118,7 +115,6 @@ def hold(name, content, folder):
 
 @pytest.mark.parametrize("name", PARSERS)
 @given(content=CONTENTS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_content_is_read_or_refused_with_an_error_of_our_own(name, content, tmp_path):
     hold(name, content, tmp_path)
 

@@ -19,14 +19,12 @@ def no_variable(monkeypatch):
 
 @pytest.fixture
 def declared_in(tmp_path):
-    """Return the path of a task's declaration."""
     path = tmp_path / "tasks" / "small.yaml"
     path.parent.mkdir()
     return path
 
 
 def fill(folder, names=EXPECTED):
-    """Make a folder with these files."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         (folder / name).write_text("text")
@@ -34,7 +32,6 @@ def fill(folder, names=EXPECTED):
 
 
 def said(declared_in, data=None, of=TASK, expected=EXPECTED):
-    """Return what is said when the files are not found."""
     with pytest.raises(DataError) as caught:
         locate(of, declared_in, expected, None if data is None else str(data))
     return str(caught.value)

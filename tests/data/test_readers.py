@@ -15,12 +15,10 @@ RETRIEVAL = ("xquad-r", "jsonl-paragraphs", "jsonl-labelled", "csv-labelled")
 
 
 def candidates(data, language):
-    """Return the candidates of a language in file order."""
     return [candidate for candidate in data.candidates if candidate.language == language]
 
 
 def pairs(data, name):
-    """Return the texts and scores of a language pair in file order."""
     return [(pair.text1, pair.text2, pair.score) for pair in data.pairs if pair.pair == name]
 
 

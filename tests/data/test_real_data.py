@@ -20,29 +20,24 @@ ARTICLES = [(28, 10, 10), (28, 10, 10), (28, 10, 10), (30, 9, 9), (30, 9, 9)]
 
 @pytest.fixture(scope="module")
 def lareqa(real_data):
-    """Return the five folds of LAReQA."""
     return parse_folds("lareqa", real_data)
 
 
 @pytest.fixture(scope="module")
 def stsb(real_data):
-    """Return the five folds of STSB_Multi."""
     return parse_folds("stsb", real_data)
 
 
 def parse_folds(task, folder):
-    """Return the five folds of a task, whose data are read once."""
     ref = DataConfig(task=task, data=str(folder))
     return on_folds(load_benchmark(ref), range(5))
 
 
 def parts(benchmark):
-    """Return train, dev and test."""
     return benchmark.split.train, benchmark.split.dev, benchmark.split.test
 
 
 def candidates(data):
-    """Return the number of candidates in each language."""
     return tuple(sum(candidate.language == code for candidate in data.candidates) for code in LANGUAGES)
 
 

@@ -97,7 +97,6 @@ def test_no_row_straddles_train_and_dev_and_none_is_lost(count, data, seed):
 def test_dev_takes_a_number_of_rows_in_the_order_of_the_file_and_by_the_seed_alone():
     pairs = parallel(20)
     train, dev = split_dev(pairs, 5, seed=1)
-    assert (len(train), len(dev)) == (2 * (20 - 5), 2 * 5)
     assert list(dev) == sorted(dev, key=pairs.index)
     assert split_dev(pairs, 5, seed=1) == (train, dev)
     assert split_dev(pairs, 5, seed=2) != (train, dev)

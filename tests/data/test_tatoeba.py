@@ -20,7 +20,6 @@ DECLARED = Library().task("tatoeba")
 
 
 def declared(languages="deu ell", **others):
-    """Declare a translation task of these languages."""
     kind = {"kind": "translation", "measures": ["accuracy"], "monitor": "accuracy", "folds": FOLDS}
     return task("tatoeba", languages, **{**kind, **others})
 
@@ -35,7 +34,6 @@ def fill(folder, contents=None):
 
 
 def said(folder, of=None):
-    """Return what is said when the files cannot be read."""
     with pytest.raises(DataError) as caught:
         tatoeba.read(folder, of or declared())
     return str(caught.value)

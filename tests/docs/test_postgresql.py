@@ -6,6 +6,7 @@ import pytest
 
 from helpers.commands import metasearch
 from helpers.documents import blocks, commands, names, table
+from helpers.files import write_all
 from metasearch.search.indexes import open_searcher
 
 PAGE = "docs/postgresql.md"
@@ -15,9 +16,8 @@ SHOWN = "postgresql://localhost/shop/help"
 @pytest.mark.slow
 def test_the_commands_and_the_sql_of_the_page_find_the_same(postgres, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "help-pages").mkdir()
-    for name, text in (("key.de", "Der Schlüssel liegt unter der Matte."), ("parcel.de", "Ein Paket kommt am Montag.")):
-        (tmp_path / "help-pages" / f"{name}.txt").write_text(text, encoding="utf-8")
+    texts = {"key.de.txt": "Der Schlüssel liegt unter der Matte.", "parcel.de.txt": "Ein Paket kommt am Montag."}
+    write_all(tmp_path / "help-pages", texts)
     address = postgres.address("help")
     index, search, serve = (
         [address if word == SHOWN else word for word in own] for own in commands(PAGE, "metasearch")

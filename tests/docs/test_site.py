@@ -9,7 +9,6 @@ from helpers.documents import DOCUMENTS, ROOT
 
 
 def pages(nav):
-    """Yield the paths of a nested navigation."""
     for entry in nav:
         for value in entry.values():
             yield from [value] if isinstance(value, str) else pages(value)

@@ -24,7 +24,6 @@ def batches(count, size, seed=0, **options):
 
 
 def epoch(found, number):
-    """Return the numbers of the examples of each batch of an epoch."""
     first = number * found.steps_per_epoch
     return [found.rows(first + i).tolist() for i in range(found.steps_per_epoch)]
 
@@ -105,7 +104,6 @@ def test_balance_goes_through_a_part_evenly_whatever_its_size(sizes, epochs):
 
 
 def visited(found, steps):
-    """Return the examples of the first steps by looking at each."""
     return sorted({row for step in range(steps) for row in found.rows(step).tolist()})
 
 

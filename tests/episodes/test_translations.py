@@ -22,7 +22,6 @@ DRAWN = "episodes.translations=true"
 
 
 def translating(data, *arrangements, **settings):
-    """Return a sampler of episodes with translations."""
     sampler = episodes_of(data, *arrangements, **settings)
     sampler.translations = QuestionTranslations(data, [Arrangement.parse(text) for text in arrangements], "meta-train")
     return sampler
@@ -98,7 +97,6 @@ def test_an_arrangement_of_one_language_has_nothing_to_translate_into():
 
 
 def lacking(data, *keys):
-    """Return the data without some questions, by language and id."""
     return replace(data, questions=tuple(q for q in data.questions if (q.language, q.id) not in keys))
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.corpus import FakeEncoder, at_angle, retrieval
@@ -122,7 +122,6 @@ KINDS = [(True, True), (True, False), (False, True), (False, False)]
 RANKINGS = st.lists(st.tuples(st.sampled_from(["de", "en", "fr"]), st.booleans()), min_size=1, max_size=12)
 
 
-@settings(deadline=None)
 @given(RANKINGS.filter(lambda order: any(right for _, right in order)), st.integers(1, 12))
 def test_values_are_those_of_counting_in_the_whole_ranking(order, k):
     pool = [Candidate(f"c{i}", code, "", "a", ("q",) if right else ()) for i, (code, right) in enumerate(order)]
@@ -165,7 +164,6 @@ def test_a_stored_question_without_a_relevant_candidate_counts_as_a_first_candid
 
 
 def scored(values, means, path="run"):
-    """Return a run with the values of questions by language."""
     cells = {("multilingual", code, "all"): np.array(own) for code, own in values.items()}
     units = {cell: tuple(f"{cell[1]}{i}" for i in range(len(own))) for cell, own in cells.items()}
     columns = {("own-ndcg@20", *cell): own for cell, own in cells.items()}

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -53,10 +53,6 @@ def way(request, monkeypatch):
         monkeypatch.setattr(searching, "_CELLS", 1)
 
 
-MANY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@MANY
 @given(searches())
 def test_ranks_and_the_top_are_those_of_a_ranking_sorted_by_hand(drawn):
     scores, questions, pool, wanted = drawn
@@ -72,7 +68,6 @@ def test_ranks_and_the_top_are_those_of_a_ranking_sorted_by_hand(drawn):
         assert kept.scores[i].tolist() == [row[c] for c in order[:DEPTH]]
 
 
-@MANY
 @given(searches(), st.data())
 def test_ranks_in_the_pool_of_a_language_are_those_of_a_ranking_of_it_sorted_by_hand(drawn, data):
     scores, questions, pool, wanted = drawn
@@ -127,7 +122,6 @@ class Given:
         return self.random.integers(-1, 2, (len(texts), 3)).astype(np.float32)
 
 
-@MANY
 @given(st.integers(0, 10**6))
 def test_average_precision_of_the_ranks_that_are_kept_is_the_value_of_the_question(seed):
     ids = [f"q{i}" for i in range(4)]

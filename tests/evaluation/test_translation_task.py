@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.evaluation import TranslationEvaluator
 
@@ -38,15 +38,6 @@ monitor: accuracy
 # The metric.
 
 
-def test_a_hit_is_a_query_whose_nearest_candidate_is_its_own():
-    queries = np.array([at_angle(a) for a in (0.0, 1.0, 2.0)])
-    candidates = np.array([at_angle(a) for a in (0.1, 1.6, 1.9)])
-    # Distances in angle: 0 → 0.1, 1.6, 1.9; 1 → 0.9, 0.6, 0.9; 2 → 1.9, 0.4, 0.1.
-    assert pairs.accuracy(queries, candidates).tolist() == [1, 1, 1]
-    # The other way: 0.1 → 0.1, 0.9, 1.9; 1.6 → 1.6, 0.6, 0.4; 1.9 → 1.9, 0.9, 0.1.
-    assert pairs.accuracy(candidates, queries).tolist() == [1, 0, 1]
-
-
 def test_of_equal_candidates_the_first_is_taken():
     candidates = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     assert pairs.nearest_neighbours(np.array([[1.0, 0.0]] * 3), candidates).tolist() == [1, 1, 1]
@@ -74,7 +65,6 @@ def test_a_perfect_encoder_has_1_however_texts_repeat(drawn):
     assert {score.value for score in evaluate(perfect, data, [ACCURACY]).scores} == {1.0}
 
 
-@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(2, 8), st.integers(0, 1000))
 def test_it_is_the_accuracy_of_sentence_transformers_in_both_directions(size, dimension, seed):
     rng = np.random.default_rng(seed)
@@ -100,7 +90,7 @@ def test_a_vector_that_is_not_finite_is_an_error(side):
 # The evaluation.
 
 ANGLES = {
-    # English texts stand at 0, 1, 2; German ones find all of them; Greek ones as in the first test.
+    # English texts stand at 0, 1, 2; German ones find all of them; of Greek ones the second finds g2.
     **{"e0": 0.0, "e1": 1.0, "e2": 2.0},
     **{"d0": 0.0, "d1": 1.0, "d2": 2.0},
     **{"g0": 0.1, "g1": 1.6, "g2": 1.9},

@@ -134,3 +134,18 @@ def _watched(browser: Any, width: int, is_own: Callable[[str], bool], **settings
         yield found
     finally:
         context.close()
+
+
+class EveryScreen:
+    """What holds for a page at each width, light and dark: the fixture `screen` of a subclass."""
+
+    def test_nothing_is_complained_about_and_no_other_host_is_asked(self, screen):
+        assert screen.said == []
+        assert screen.asked == []
+
+    def test_the_page_does_not_scroll_sideways(self, screen):
+        assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    def test_text_stands_out_from_its_background(self, screen):
+        """WCAG AA asks for 4.5 to 1; the check reads what the browser computed."""
+        assert screen.page.evaluate(CONTRAST) == []

@@ -7,10 +7,18 @@ from contextlib import contextmanager
 
 
 def write(path, content):
-    """Write text or bytes to a file, packed where its name ends in `.gz`; returns the path."""
+    """Write text or bytes to a file, packed where its name ends in `.gz`, and make its folder; returns the path."""
     data = content if isinstance(content, bytes) else content.encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
+
+
+def write_all(folder, contents):
+    """Write the content of each name below a folder; returns the folder."""
+    for name, content in contents.items():
+        write(folder / name, content)
+    return folder
 
 
 @contextmanager

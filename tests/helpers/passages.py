@@ -10,7 +10,6 @@ from metasearch.search.documents.passage import Passage
 
 def passages_of(path: Path, content: str | bytes, **settings: object) -> list[Passage]:
     """Write a document and return its passages."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     return list(read([write(path, content)], Settings(**settings)))
 
 

@@ -49,7 +49,6 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands until it is set."""
     now = [100.0]
     monkeypatch.setattr("tqdm.std.time", lambda: now[0])
     return now

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -15,7 +15,6 @@ from metasearch.runs.per_query_results import FORMAT, QueryResults, Ranking, Tex
 
 FACTS = {"task": "demo", "learner": "maml", "fold_seed": None, "versions": {"numpy": "2.0"}}
 CELL = ("multilingual", "el", "all")
-IN_ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=8)  # half surrogate pairs, too
 names = st.text(max_size=6)
@@ -37,7 +36,6 @@ def small(texts=("Πού;", "أين؟")):
 
 
 def equal(one, other):
-    """Whether two are the same, to the bit."""
     same = dict(one.units) == dict(other.units) and list(one.columns) == list(other.columns)
     same = same and all(one.columns[key].tobytes() == other.columns[key].tobytes() for key in one.columns)
     same = same and one.articles == other.articles
@@ -94,7 +92,6 @@ def rankings(draw):
     )
 
 
-@IN_ONE_FOLDER
 @given(anything())
 def test_whatever_is_kept_is_read_back_to_the_bit(tmp_path, kept):
     kept.save(tmp_path / "kept.npz", FACTS)
@@ -112,7 +109,6 @@ def test_a_label_that_is_a_path_leads_out_of_no_folder(tmp_path, label):
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path, at, bit):
     path = tmp_path / "kept.npz"

@@ -1,6 +1,7 @@
-"""The files of a run: whole or not there."""
+"""The files of a run: whole or not there, and read only if they are those that it wrote."""
 
 import json
+import subprocess
 
 import pytest
 
@@ -9,7 +10,7 @@ from helpers.files import largest_file
 from metasearch.config.library import load_recipe
 from metasearch.config.run import RunConfig
 from metasearch.errors import ConfigError, DataError, RunFolderError
-from metasearch.runs.folder import RunFolder
+from metasearch.runs.folder import SUMS, RunFolder
 
 CONFIG = nested(
     RunConfig, task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), fold=3, max_steps=7
@@ -186,3 +187,28 @@ def test_a_model_is_written_whole_or_the_former_one_stays(tmp_path):
     files.save_model(writing("third"), 1)
     assert [path.name for path in (tmp_path / "model").iterdir()] == ["third"]
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.fixture
+def finished(tmp_path):
+    made = RunFolder(tmp_path)
+    (tmp_path / "config.yaml").write_text("config: {}\n")
+    made.add_results([{"value": 1}])
+    made.finish("# done\n", {"seconds": 1})
+    return made
+
+
+def test_every_file_has_the_hash_that_sha256sum_computes(finished):
+    checked = subprocess.run(["sha256sum", "--check", SUMS], cwd=finished.path, capture_output=True, text=True)
+    names = ["config.yaml", "facts.json", "results.jsonl", "report.md"]
+    assert checked.stdout.splitlines() == [f"{name}: OK" for name in names]
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "facts.json", "results.jsonl", "report.md"])
+def test_a_changed_file_is_refused_until_the_hashes_are_deleted(finished, name):
+    finished.require_unchanged()
+    (finished.path / name).write_text("changed\n")
+    with pytest.raises(RunFolderError, match=rf"{name}: checksum mismatch"):
+        finished.require_unchanged()
+    (finished.path / SUMS).unlink()
+    finished.require_unchanged()

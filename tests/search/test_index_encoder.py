@@ -5,6 +5,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
+from helpers.files import write
 from metasearch.encoders.maps import LEAST_PAGES
 from metasearch.errors import EncoderError
 from metasearch.search.index.adapters import add_adapter
@@ -23,9 +24,7 @@ def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     for language, words in (("de", "Der Schlüssel liegt unter Matte"), ("en", "The key is under mat")):
         for number in range(LEAST_PAGES):
-            path = folder / "help" / language / f"{number}.md"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{words} {number}.\n", encoding="utf-8")
+            write(folder / "help" / language / f"{number}.md", f"{words} {number}.\n")
     index_documents([folder / "help"], folder / "i", "tiny", {"prompts": {"question": "query: "}}, "cpu")
     kind = LocalStore.open(folder / "i").kind
     matrix = np.eye(kind.dimension) + 0.1 * np.random.default_rng(0).standard_normal((kind.dimension,) * 2)

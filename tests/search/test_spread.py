@@ -51,7 +51,6 @@ def same_as_plain(name):
 
 @pytest.fixture
 def encoded(monkeypatch, tmp_path):
-    """Return how many texts each part had that was encoded, by all processes."""
     encode = shards._encode
 
     def heard(source, target, *rest):

@@ -53,7 +53,6 @@ cells = st.builds(
 
 @st.composite
 def tables(draw):
-    """Draw a table with any texts."""
     heads, columns = draw(st.lists(texts, min_size=1, max_size=2)), draw(st.lists(texts, max_size=3))
     line = st.builds(
         Line, heads=st.tuples(*[texts] * len(heads)), cells=st.tuples(*[cells] * len(columns)), rule=st.booleans()

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from helpers.browser import CONTRAST, chromium, opened
+from helpers.browser import EveryScreen, chromium, opened
 from helpers.studies import write_study
 from metasearch.cli import main
 
@@ -15,7 +15,6 @@ SCREENS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dar
 
 @pytest.fixture(scope="module")
 def browser():
-    """Return headless Chromium."""
     with chromium() as found:
         yield found
 
@@ -33,23 +32,13 @@ def report(tmp_path_factory):
 
 @pytest.fixture(scope="class", params=SCREENS, ids=lambda screen: f"{screen[0]}-{screen[1]}")
 def screen(request, browser, report):
-    """Return the report at each width, light and dark."""
     width, scheme = request.param
     with opened(browser, report, width, scheme) as found:
         yield found
 
 
-class TestEveryScreen:
-    def test_nothing_is_complained_about_and_nothing_is_loaded(self, screen):
-        assert screen.said == []
-        assert screen.asked == []
-
-    def test_the_page_does_not_scroll_sideways(self, screen):
-        assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-    def test_text_stands_out_from_its_background(self, screen):
-        """WCAG AA asks for 4.5 to 1; the check reads what the browser computed."""
-        assert screen.page.evaluate(CONTRAST) == []
+class TestEveryScreen(EveryScreen):
+    pass
 
 
 def test_paper_has_the_tables_and_no_controls(browser, report):

@@ -16,15 +16,9 @@ from metasearch.evaluation.statistics.jackknife import Interval
 
 TEMPLATES = Path(module.__file__).parent / "templates"
 EVIL = [
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "</style>",
-    "{{ 1/0 }}",
-    "&lt;",
-    "\x00\x07",
-    "\ud83d",
-    "שלום",
-]
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</style>", "{{ 1/0 }}", "&lt;", "\x00\x07",
+    "\ud83d", "שלום",
+]  # fmt: skip
 ANY = st.text(min_size=1, max_size=30) | st.sampled_from(EVIL)
 VOID = {"meta", "br", "hr", "input", "link", "img"}
 
@@ -78,7 +72,6 @@ def report(text="text"):
 
 
 def html_table(table):
-    """Return a table as the page has it."""
     return str(environment().get_template("table.html.j2").module.table(table))
 
 

@@ -20,7 +20,6 @@ ZERO_SHOT = Arm("zero-shot", None, None, "tiny", label="zero-shot")
 
 @pytest.fixture
 def searched():
-    """Return a study with the pools of retrieval."""
     multi, mono, bi = (ScoreSelection("map@20", pool) for pool in ("multilingual", "monolingual", "bilingual"))
     rows = [row_of(multi, "de", "all", 0.2), row_of(multi, "ar", "all", 0.1)]
     rows += [row_of(mono, "de", "de", 0.8), row_of(mono, "ar", "ar", 0.6)]
@@ -59,7 +58,6 @@ def test_facts_say_what_was_run_and_what_is_missing():
 
 
 def compared(arm, low, high, value=0.2, alone=False):
-    """Compare an arm of mean `value` with a baseline of mean 0.3."""
     mean, zero = Summary(value, None, 1, "folds"), Summary(0.3, None, 1, "folds")
     training = None if low is None or alone else TrainingInterval(low, high, 0.001, 0.01, 1, "folds")
     models = Interval(low, high) if low is None or alone else Interval(low + 0.01, high - 0.01)

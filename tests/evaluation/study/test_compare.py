@@ -51,7 +51,6 @@ def fold_language(study, label, **where):
 
 
 def only(study, **options):
-    """Return the one arm beside the baseline."""
     (arm,) = compare(study, **options).arms
     return arm
 
@@ -242,14 +241,12 @@ def test_a_large_difference_is_marked_and_the_other_way_round_has_the_other_sign
 
 
 def without(folder, *names):
-    """Take cells out of a study as if they had not finished."""
     for name in names:
         shutil.rmtree(folder / "cells" / name)
     return read_study([folder])
 
 
 def strip(run):
-    """Take the scores of zero-shot out of a run."""
     rows = (run / "results.jsonl").read_text().splitlines(keepends=True)
     (run / "results.jsonl").write_text("".join(row for row in rows if json.loads(row)["learner"] != "zero-shot"))
 

@@ -35,13 +35,11 @@ def where(found, label):
 
 
 def edit(path, change):
-    """Rewrite the lines of a file."""
     lines = change(path.read_text(encoding="utf-8").splitlines())
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def message(kind, *paths, **more):
-    """Return what is said when reading fails."""
     with pytest.raises(kind) as caught:
         read_study(paths, **more)
     return str(caught.value)

@@ -10,7 +10,6 @@ from metasearch.evaluation.statistics.paired import FoldDifference, subtract, tr
 
 
 def folds(*seeds, questions=0.5, df=9):
-    """Return a fold for each tuple of differences with its seeds."""
     return [FoldDifference(own, questions, df) for own in seeds]
 
 

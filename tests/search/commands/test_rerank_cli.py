@@ -6,6 +6,7 @@ import pytest
 
 from helpers.commands import metasearch
 from helpers.cross_encoders import write_cross_encoder
+from helpers.files import write_all
 from helpers.serving import running
 from metasearch.search.indexes import index_documents, open_searcher
 
@@ -21,9 +22,7 @@ def model(tmp_path_factory):
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
-    for tag, texts in TEXTS.items():
-        for number, text in enumerate(texts):
-            (folder / f"{tag}{number}.{tag}.txt").write_text(text, encoding="utf-8")
+    write_all(folder, {f"{tag}{i}.{tag}.txt": text for tag, texts in TEXTS.items() for i, text in enumerate(texts)})
     index_documents([folder], folder / "index", "mini", {"titles": False})
     return folder / "index"
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from helpers.commands import metasearch
+from helpers.files import write_all
 
 
 @pytest.fixture
@@ -13,11 +14,8 @@ def folder(tmp_path):
     rows = [f"Wo ist K{i}?;Da ist K{i} im Haus {i}." for i in range(10)]
     (tmp_path / "odd.csv").write_text("\n".join(["Frage;Antwort", *rows]).replace(";", ","), encoding="utf-8")
     (tmp_path / "few.jsonl").write_text('{"query": "Wo?", "document": "Hier.", "language": "de"}\n', encoding="utf-8")
-    (tmp_path / "pages").mkdir()
-    for i in range(10):
-        (tmp_path / f"pages/K{i}.de.md").write_text(f"# Haus {i}\n\nDa ist K{i} im Haus {i}.\n", encoding="utf-8")
-    (tmp_path / "pages/oven.de.md").write_text("# Brot\n\nBrot wird im Ofen gebacken.\n", encoding="utf-8")
-    return tmp_path
+    pages = {f"pages/K{i}.de.md": f"# Haus {i}\n\nDa ist K{i} im Haus {i}.\n" for i in range(10)}
+    return write_all(tmp_path, {**pages, "pages/oven.de.md": "# Brot\n\nBrot wird im Ofen gebacken.\n"})
 
 
 @pytest.mark.slow

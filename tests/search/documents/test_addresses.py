@@ -24,7 +24,6 @@ SPELLINGS = (
 
 
 def site(*files, **languages):
-    """Return passages with a text of their own."""
     return [Passage(f"Text of {file}.", f"site/{file}", 1, languages.get(file, "en")) for file in files]
 
 

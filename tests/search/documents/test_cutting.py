@@ -5,7 +5,7 @@ import logging
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.passages import shown
@@ -56,7 +56,6 @@ def test_a_heading_stays_with_its_text_and_code_is_whole(tmp_path):
 
 
 @given(counts=st.lists(st.integers(1, 5), min_size=1, max_size=200), between=st.sampled_from([" ", "\n", "\n\n"]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_passage_is_shorter_than_half_of_the_longest(counts, between, tmp_path):
     """Of sentences that are an eighth of a passage at most, whatever their lengths."""
     text = between.join(" ".join(["Word", *["word"] * (count - 1)]) + "." for count in counts)
@@ -115,10 +114,11 @@ def test_a_title_counts_and_stands_before_each_passage(measure, tmp_path):
 
 
 def test_a_title_longer_than_half_a_passage_stands_before_the_first_alone_and_that_is_said(tmp_path, caplog):
-    row = '\n{"title": "A long title.", "text": "One is here. Two is there."}'
-    texts = shown(tmp_path / "a.jsonl", row, limit=14)
-    assert texts == [(2, "A long title."), (2, "One is here."), (2, "Two is there.")]
-    assert "titles longer than half a passage, in the first passage alone: 1" in caplog.text
+    """At 40 characters, a title of 19 with its line end is half of a passage."""
+    for title, rest in (("x" * 19, f"{'x' * 19}\nAnother door."), ("x" * 20, "Another door.")):
+        row = json.dumps({"title": title, "text": "Another lamp.\n\nAnother door."})
+        assert shown(tmp_path / "a.jsonl", row, limit=40) == [(1, f"{title}\nAnother lamp."), (1, rest)]
+    assert caplog.text.count("titles longer than half a passage, in the first passage alone: 1") == 1
 
 
 def test_words_are_counted_one_by_one_and_each_once_as_far_as_that_is_right(tmp_path):
@@ -156,7 +156,6 @@ LENGTHS = {
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md"])
 @given(text=TEXTS, limit=st.integers(18, 40), overlap=st.integers(0, 8), length=st.sampled_from([*LENGTHS.values()]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_character_is_lost_no_passage_too_long_and_every_line_right(
     name, text, limit, overlap, length, tmp_path, caplog
 ):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.common.documents import read
+from helpers import files
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.evidence import decide
 from metasearch.search.documents.languages import are_translated, group_pages, translations
@@ -28,9 +29,7 @@ def write(folder, pages, page="# {0}\n\n{1}\n", ending=".md"):
     """Write ten pages for each folder, which is given with the language of its texts."""
     for name, language in pages.items():
         for thing in THINGS:
-            path = folder / name / f"{thing}{ending}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(page.format(thing, TEXTS[language].format(thing)), encoding="utf-8")
+            files.write(folder / name / f"{thing}{ending}", page.format(thing, TEXTS[language].format(thing)))
     return folder
 
 
@@ -153,9 +152,7 @@ def test_front_matter_names_translations(tmp_path):
     from metasearch.search.indexes import index_documents
 
     for name, key in {"intro": "slug: /start", "de/einleitung": "slug: /de/start", "other": "title: x"}.items():
-        path = tmp_path / "site" / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"---\n{key}\n---\nText of {name}.\n", encoding="utf-8")
+        files.write(tmp_path / "site" / f"{name}.md", f"---\n{key}\n---\nText of {name}.\n")
     for _ in range(2):  # also of documents that have not changed
         index_documents([tmp_path / "site"], tmp_path / "i", "tiny", device="cpu")
         groups = {path: file.group for path, file in LocalStore.open(tmp_path / "i").files.items()}

@@ -4,6 +4,7 @@ import zipfile
 
 import pytest
 
+from helpers.pdf import pdf_file
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Notes
@@ -28,20 +29,13 @@ def pdf(pages, trailer=""):
             "/Resources << /Font << /F1 3 0 R >> >> >>"
         )
         objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
-    found, offsets = b"%PDF-1.4\n", []
-    for number, body in enumerate(objects, 1):
-        offsets.append(len(found))
-        found += f"{number} 0 obj\n{body}\nendobj\n".encode()
-    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
-    end = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R {trailer}>>\nstartxref\n{len(found)}\n%%EOF\n"
-    return found + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{end}".encode()
+    return pdf_file(objects, trailer)
 
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
 def write_docx(path, paragraphs, body=""):
-    """Write paragraphs, each a run, and further elements."""
     body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs) + body
     kind = "application/vnd.openxmlformats-officedocument.wordprocessingml"
     relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

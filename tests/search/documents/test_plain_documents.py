@@ -2,8 +2,6 @@
 
 import pytest
 
-from benchmarks.common.documents import read
-from helpers.files import write
 from helpers.passages import shown
 from metasearch.errors import DataError
 
@@ -27,23 +25,3 @@ def test_a_byte_that_is_no_text_is_named_with_its_place(text, says, tmp_path):
     with pytest.raises(DataError) as caught:
         shown(tmp_path / "a.txt", text)
     assert str(caught.value) == f"{tmp_path}/a.txt{says}"
-
-
-def test_of_a_folder_what_can_be_read_is_read_and_the_rest_is_named(tmp_path, caplog):
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    for name, text in {
-        "a.txt": b"One.",
-        "b.txt": b"caf\xe9",
-        "c.csv": b"name\nRex\n",
-        "d.jsonl": b'{"text": "Two."}',
-    }.items():
-        write(folder / name, text)
-    assert [passage.text for passage in read([folder])] == ["One.", "Two."]
-    assert [message.split(folder.as_posix())[1] for message in caplog.messages] == [
-        "/b.txt:1: not UTF-8: byte 0xe9, perhaps CP1252; convert the file: iconv -f CP1252 -t UTF-8",
-        "/c.csv:1: no column 'text'. Known: name. Name yours: --column COLUMN",
-    ]
-    for name in ("b.txt", "c.csv"):
-        with pytest.raises(DataError, match=rf"docs/{name}:1: "):
-            list(read([folder, folder / name]))

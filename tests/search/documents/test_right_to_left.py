@@ -6,6 +6,7 @@ from unicodedata import bidirectional, combining
 
 import pytest
 
+from helpers.pdf import pdf_file
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Notes
 from metasearch.search.documents.readers.office import sections
@@ -76,13 +77,7 @@ def pdf(lines, mirrored):
         f"<< /Length {len(shape)} >>\nstream\n{shape}\nendstream",
         f"<< /Length {len(unicode)} >>\nstream\n{unicode}\nendstream",
     ]
-    found, offsets = b"%PDF-1.4\n", []
-    for number, body in enumerate(bodies, 1):
-        offsets.append(len(found))
-        found += f"{number} 0 obj\n{body}\nendobj\n".encode()
-    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
-    end = f"trailer\n<< /Size {len(bodies) + 1} /Root 1 0 R >>\nstartxref\n{len(found)}\n%%EOF\n"
-    return found + f"xref\n0 {len(bodies) + 1}\n0000000000 65535 f \n{table}{end}".encode()
+    return pdf_file(bodies)
 
 
 @pytest.mark.parametrize("mirrored", [False, True])

@@ -29,7 +29,6 @@ def folder_of(folder, page, count=10, suffix="html", first=0):
 
 
 def texts(folder, **settings):
-    """Return the text of each page, by its name."""
     found = {}
     for passage in read([folder], Settings(**settings)):
         found.setdefault(passage.file.rpartition("/")[2].partition(".")[0], []).append(passage.text)

@@ -7,27 +7,22 @@ from pathlib import Path
 import pytest
 
 from benchmarks.common.documents import read
+from helpers.files import write_all
 from metasearch.errors import DataError
 from metasearch.search.documents.read import sources
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return a folder of the working directory, given by a relative path."""
     monkeypatch.chdir(tmp_path)
     return Path("docs")
 
 
 def put(folder, *names):
-    """Write a document of each name."""
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("text", encoding="utf-8")
+    write_all(folder, dict.fromkeys(names, "text"))
 
 
 def warnings(caplog):
-    """Return the warnings there were."""
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 

@@ -1,7 +1,5 @@
 """A title stands before the passages of its page, once each, and is no passage of its own."""
 
-import json
-
 import pytest
 
 from helpers.passages import shown
@@ -61,11 +59,3 @@ def test_a_page_no_longer_than_a_passage_is_one_passage_though_the_title_would_n
     page = "<title>The keys of doors</title><h1>The keys of doors</h1><p>One is here.<p>Two is there."
     whole = "The keys of doors\n\nOne is here.\n\nTwo is there."
     assert [text for _, text in shown(tmp_path / "a.html", page, limit=len(whole))] == [whole]
-
-
-def test_a_title_longer_than_half_a_passage_is_in_the_first_alone(tmp_path):
-    """At 40 characters, a title of 19 with its line end is half of a passage."""
-    for title, rest in (("x" * 19, f"{'x' * 19}\nAnother door."), ("x" * 20, "Another door.")):
-        row = json.dumps({"title": title, "text": "Another lamp.\n\nAnother door."})
-        seen = [text for _, text in shown(tmp_path / "a.jsonl", row, limit=40)]
-        assert seen == [f"{title}\nAnother lamp.", rest]

@@ -97,13 +97,6 @@ def test_damage_is_named_with_its_remedy(folder, statement, what):
         answer(folder)
 
 
-def test_a_writer_refuses_a_damaged_block(folder):
-    with sqlite3.connect(folder / "index.sqlite") as file:
-        file.execute("UPDATE block SET crc = crc + 1 WHERE number = 1")
-    with writing(folder, kind(4)) as store, pytest.raises(RunFolderError, match="block 1 is damaged"):
-        store.known(CONTENT.keys)
-
-
 def test_verify_names_all_that_is_damaged(folder):
     store = LocalStore.open(folder)
     store.verify()

@@ -1,8 +1,6 @@
 """An index in a real server of PostgreSQL with pgvector: updates, readers and writers beside them, and errors."""
 
 import gc
-import json
-import os
 import threading
 import time
 from contextlib import suppress
@@ -11,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from helpers.commands import metasearch
 from helpers.indexes import Given, kind, made, queries, write_index
+from helpers.indexes import cut_words as words
 from metasearch.encoders.maps import Projection
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.index.local import LocalStore
@@ -25,13 +23,7 @@ from metasearch.search.query.searcher import Searcher
 from metasearch.search.settings import parse_conditions, without_password
 
 
-def words(texts):
-    """Cut texts at white space; a word's number is the sum of its bytes."""
-    return [[sum(word.encode()) for word in text.split()] for text in texts]
-
-
 def copied(server, folder, content, on_sent=lambda done, total: None, table="help"):
-    """Copy an index of some content; return what was sent and deleted."""
     store = LocalStore.open(write_index(folder, content))
     result = PostgresStore.copy(store, server.address(table), words, on_sent)
     assert result.passages == len(store)
@@ -389,46 +381,3 @@ def test_a_password_is_not_shown():
     assert without_password(shown.replace("ada", "ada:s3c:r@t")) == shown
     assert without_password(f"{shown}&password=s3cret") == f"{shown}&password=***"
     assert without_password("help.index") == "help.index"
-
-
-TEXTS = {
-    "key.en.md": "# Keys\n\nThe key is under the mat.",
-    "parcel.en.md": "# Parcels\n\nA parcel comes on Monday.",
-    "key.de.md": "# Schlüssel\n\nDer Schlüssel liegt unter der Matte.",
-    "parcel.de.md": "# Pakete\n\nEin Paket kommt am Montag.",
-}
-
-
-@pytest.mark.slow
-def test_the_command_line_copies_and_searches_it_as_its_folder(postgres, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "help").mkdir()
-    for name, text in TEXTS.items():
-        (tmp_path / "help" / name).write_text(text, encoding="utf-8")
-    with postgres.connect() as connection:
-        connection.execute("CREATE EXTENSION vector")
-    shown = postgres.address("order", "guarded")  # a reserved word of SQL
-    address = shown.replace("guarded@", "guarded:s3cret@")
-    index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", address]
-    said = metasearch(*index).output
-    assert "copied: 4 passages sent, 0 deleted" in said
-    assert f'search: metasearch search {shown} "..."' in said
-    assert "s3cret" not in said
-
-    def hits(place, options):
-        line = metasearch("search", place, "Where is the key?", "--json", "--top-k", "3", *options).output
-        assert "s3cret" not in line
-        return [(hit["file"], hit["text"], hit["heading"]) for hit in json.loads(line.splitlines()[-1])["hits"]]
-
-    for options in (
-        [], ["--balance"], ["--hybrid"], ["--language", "de"], ["--by", "passage"],
-        ["--where", "title=Keys"], ["--where", "path!=key.de.md"],
-    ):  # fmt: skip
-        assert hits(address, options) == hits("help.index", options), options
-    (tmp_path / "help" / "key.de.md").unlink()
-    copied = json.loads(metasearch(*index, "--json").output.splitlines()[-1])["copied"]
-    assert copied == {"passages": 3, "sent": 3, "deleted": 1}
-    wrong = ["--to", shown.replace("guarded@", "guarded:wr0ng@")]
-    said = metasearch("index", "help", "-o", "new", "--encoder", "tiny", *wrong, code=5).output
-    assert f"{shown}: connection failed" in said
-    assert not os.path.exists("new")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.indexes import Given, made, queries, write_index
+from helpers.indexes import cut_words as words
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.qdrant import Address, QdrantStore
@@ -15,11 +16,6 @@ qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdr
 from metasearch.search.index.qdrant import copy_to_qdrant  # noqa: E402
 
 ADDRESS = Address.parse("qdrant://localhost:6333/help")
-
-
-def words(texts):
-    """Cut texts at white space; a word's number is the sum of its bytes."""
-    return [[sum(word.encode()) for word in text.split()] for text in texts]
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")

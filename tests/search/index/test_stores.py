@@ -12,7 +12,8 @@ import pytest
 
 from helpers import indexes
 from helpers.documents import DOCUMENTS
-from helpers.indexes import Given, Made, key_of, made, write_index
+from helpers.indexes import Given, Made, in_qdrant, key_of, made, write_index
+from helpers.indexes import cut_words as words
 from helpers.qdrant_edge import EdgeClient
 from metasearch.config import registry
 from metasearch.encoders.maps import Projection
@@ -26,7 +27,7 @@ from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import Adapter, Learned, SearchPlan
 from metasearch.search.index.postgresql import PostgresStore
-from metasearch.search.index.qdrant import Address, QdrantStore, connect, copy_to_qdrant
+from metasearch.search.index.qdrant import Address, QdrantStore, connect
 from metasearch.search.index.writer import writing
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.settings import parse_conditions
@@ -56,10 +57,6 @@ def local(tmp_path_factory):
     ]
     content = Made(content.vectors, passages, np.array([key_of(passage) for passage in passages]))
     return LocalStore.open(write_index(tmp_path_factory.mktemp("stores") / "index", content))
-
-
-def words(texts):
-    return [[sum(word.encode()) for word in text.split()] for text in texts]
 
 
 def memory(folder, patch, request, name):
@@ -112,7 +109,6 @@ STORES |= {name: offered(name) for name, store in REGISTERED.items() if store no
 
 
 def copy_index(index, request, folder, name):
-    """Return the copy of an index in the store of a fixture's parameter."""
     with pytest.MonkeyPatch.context() as patch:
         plug_in, address = STORES[request.param](folder, patch, request, name)
         plug_in.check(address)
@@ -125,7 +121,6 @@ def copy_index(index, request, folder, name):
 
 @pytest.fixture(scope="module", params=STORES)
 def copied(request, local, tmp_path_factory):
-    """The copy of the local index in each store."""
     return copy_index(local, request, tmp_path_factory.mktemp("copied"), "help")
 
 
@@ -189,7 +184,6 @@ def test_a_searcher_searches_it_and_expansion_without_vectors_is_refused(local, 
 
 @pytest.fixture(params=[name for name in STORES if name != "memory"])
 def place(request, tmp_path, monkeypatch):
-    """A store and an address in it."""
     return STORES[request.param](tmp_path, monkeypatch, request, "help")
 
 
@@ -293,7 +287,6 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=[name for name in STORES if name != "memory"])
 def site_copy(request, site, tmp_path_factory):
-    """The copy of the site in each store that has pages."""
     return copy_index(site, request, tmp_path_factory.mktemp("site"), "site")
 
 
@@ -449,11 +442,8 @@ def test_a_passage_of_two_pages_is_in_the_first_one_in_a_copy(tmp_path):
     ]
     content = Made(made(4).vectors, passages, passage_keys(passages))
     index = LocalStore.open(write_index(tmp_path / "index", content))
-    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    address = Address.parse("qdrant://localhost/help")
-    copy_to_qdrant(index, address, words, client=client)
     pages = []
-    for store in (index, QdrantStore(address, client)):
+    for store in (index, in_qdrant(index)):
         ((rows, scores),) = store.search(queries(1))
         pages.append({*pages_in(store, store.score_pages(queries(1)[0], (rows[0], scores[0])))[0]})
     assert pages == [

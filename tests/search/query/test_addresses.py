@@ -5,7 +5,7 @@ import json
 import pytest
 
 from helpers.commands import metasearch
-from helpers.indexes import made, write_index
+from helpers.files import write_all
 from helpers.serving import running
 from metasearch.errors import ConfigError
 from metasearch.search.documents.passage import Passage
@@ -26,13 +26,6 @@ PAGES = {
 }
 
 
-def write(folder, pages):
-    for name, text in pages.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
-
-
 def index(folder, **how):
     index_documents([folder / "docs"], folder / "index", "tiny", {"titles": False}, device="cpu", **how)
     return folder / "index"
@@ -40,7 +33,7 @@ def index(folder, **how):
 
 @pytest.fixture
 def pages(tmp_path):
-    write(tmp_path / "docs", PAGES)
+    write_all(tmp_path / "docs", PAGES)
     return tmp_path
 
 
@@ -191,7 +184,7 @@ def test_a_copy_in_a_database_has_the_site(pages, monkeypatch, request, kind):
 class TestGroups:
     def test_pages_with_other_paths_are_translations_by_the_addresses_in_their_heads(self, tmp_path):
         head = {"ueber.html": "de", "about.html": "en"}
-        write(tmp_path / "docs", {name: f'<html lang="{tag}">{ALTERNATES}<p>Key.' for name, tag in head.items()})
+        write_all(tmp_path / "docs", {name: f'<html lang="{tag}">{ALTERNATES}<p>Key.' for name, tag in head.items()})
         (hits,) = open_searcher(index(tmp_path), "cpu").search(["key"])
         assert [len(hit.translations) for hit in hits] == [1]
         assert set(hits[0].languages) == {"de", "en"}
@@ -211,7 +204,7 @@ class TestGroups:
 
     def test_the_group_of_a_path_changes_with_the_root(self, pages):
         folder = index(pages)
-        write(pages / "news", {"a.txt": "It rains."})
+        write_all(pages / "news", {"a.txt": "It rains."})
         index_documents([pages / "docs", pages / "news"], folder, device="cpu")
         groups = {path: file.group for path, file in LocalStore.open(folder).files.items()}
         assert groups["docs/de/über uns.html"] == groups["docs/en/über uns.html"] == "docs/*/über uns.html"
@@ -228,11 +221,3 @@ def forget_groups(folder):
         writer._database.write(
             "file", ((n, [json.dumps(own), *values[1:]]) for (n, values), own in zip(rows, facts, strict=True))
         )
-
-
-def test_finish_groups_pages_by_their_paths(tmp_path):
-    files = LocalStore.open(write_index(tmp_path / "index", made(60))).files
-    assert {path: file.group for path, file in files.items()} == {
-        "docs/0.txt": "docs/0.txt",
-        "docs/1.txt": "docs/1.txt",
-    }

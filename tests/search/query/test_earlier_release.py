@@ -22,7 +22,6 @@ LINE = (
 
 @pytest.fixture
 def earlier(tmp_path):
-    """Return the folder of the index, with its documents beside it."""
     write_documents(tmp_path / "pages")
     (tmp_path / "index").mkdir()
     content = gzip.decompress((HERE / "index.sqlite.gz").read_bytes())

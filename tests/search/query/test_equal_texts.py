@@ -2,17 +2,16 @@
 
 import json
 from collections import defaultdict
-from functools import cache, partial
+from functools import cache
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.indexes import in_postgresql, in_qdrant
 from metasearch.encoders.builtin import tiny
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.postgresql import PostgresStore
-from metasearch.search.index.qdrant import Address, QdrantStore, copy_to_qdrant
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.query.update import update
 from metasearch.search.settings import IndexSettings
@@ -31,27 +30,13 @@ def encoder():
     return tiny.build()
 
 
-def searcher_of(folder, rows, place=None):
+def searcher_of(folder, rows):
     folder.mkdir(exist_ok=True)
     path = folder / "rows.jsonl"
     lines = [{"text": text, "language": language, "n": number} for text, language, number in rows]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     update(folder / "index", [path], encoder(), IndexSettings(names=False, neutral=False))
-    local = Searcher(LocalStore.open(folder / "index"), encoder())
-    return place(local) if place else local
-
-
-def in_qdrant(local):
-    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    address = Address.parse("qdrant://localhost:6333/help")
-    copy_to_qdrant(local.store, address, local.cut_words, client=client)
-    return Searcher(QdrantStore(address, client), encoder())
-
-
-def in_postgresql(server, local):
-    address = server.address("help")
-    PostgresStore.copy(local.store, address, local.cut_words, lambda done, total: None)
-    return Searcher(PostgresStore.open(address), encoder())
+    return Searcher(LocalStore.open(folder / "index"), encoder())
 
 
 def distinct(rows, languages=LANGUAGES):
@@ -102,11 +87,14 @@ EVERYWHERE = [(text, language, None) for text in TEXTS for language in LANGUAGES
 )
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 def test_each_way_to_rank_finds_as_many_texts_as_are_asked_for(how, place, tmp_path, request):
-    places = {"folder": lambda: None, "qdrant": lambda: in_qdrant}
-    places["postgresql"] = lambda: partial(in_postgresql, request.getfixturevalue("postgres"))
     if how == "hybrid":
         pytest.importorskip("bm25s")
-    searcher = searcher_of(tmp_path / "docs", EVERYWHERE, places[place]())
+    searcher = searcher_of(tmp_path / "docs", EVERYWHERE)
+    if place == "qdrant":
+        searcher = Searcher(in_qdrant(searcher.store, words=searcher.cut_words), encoder())
+    elif place == "postgresql":
+        server = request.getfixturevalue("postgres")
+        searcher = Searcher(in_postgresql(searcher.store, server, searcher.cut_words), encoder())
     asked = {} if how == "plain" else {how: True}
     for top_k in (1, 5, 12, 40):
         check(searcher, EVERYWHERE, top_k, [], **asked)

@@ -15,7 +15,6 @@ from metasearch.search.index.local import LocalStore
 
 
 def search(folder, content, asked, top=60, languages=(), **keys):
-    """Return texts and scores by the second vectors of a new index of some content."""
     return found_by(LocalStore.open(write_index(folder, content, **keys)).expand(), asked, top, languages)
 
 

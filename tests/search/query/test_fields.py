@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.common.documents import read
 from helpers.commands import metasearch
-from helpers.indexes import Made, expected, found_by, made, queries, write_index
+from helpers.indexes import Made, expected, found_by, in_postgresql, in_qdrant, made, queries, write_index
 from helpers.passages import passages_of
 from helpers.qdrant_edge import EdgeClient
 from helpers.serving import running
@@ -22,8 +22,6 @@ from metasearch.search.documents.passage import Notes
 from metasearch.search.documents.readers.rows import ROUNDED, _further_fields
 from metasearch.search.index.base import Scope, passage_keys
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.postgresql import PostgresStore
-from metasearch.search.index.qdrant import Address, QdrantStore, copy_to_qdrant
 from metasearch.search.indexes import index_documents, open_searcher
 from metasearch.search.settings import Condition, parse_conditions
 
@@ -51,6 +49,11 @@ CONDITIONS = [
     ("new=true", {0}),
     ("new!=true", {1, 2, 3, 4}),
 ]
+
+
+def one_word(texts):
+    """Cut each text into one word."""
+    return [[1] for _ in texts]
 
 
 def content_with_fields(count=50):
@@ -106,35 +109,21 @@ def test_a_field_that_is_unknown_or_holds_objects_alone_is_named(store):
         store.search(queries(), where=meets("more=1"))
 
 
-def in_qdrant(store, request, client=None):
-    client = client or pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    address = Address.parse("qdrant://localhost/help")
-    copy_to_qdrant(store, address, lambda texts: [[1] for _ in texts], client=client)
-    return QdrantStore(address, client)
-
-
-def in_qdrant_engine(store, request):
-    return in_qdrant(store, request, EdgeClient(request.getfixturevalue("tmp_path") / "shard"))
-
-
-def in_postgresql(store, request):
-    address = request.getfixturevalue("postgres").address("help")
-    PostgresStore.copy(store, address, lambda texts: [[1] for _ in texts], lambda done, total: None)
-    return PostgresStore.open(address)
-
-
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
-@pytest.mark.parametrize("place", [in_qdrant, in_qdrant_engine, in_postgresql])
-def test_a_copy_in_a_database_gives_conditions_the_same_meaning(content, store, place, request):
-    remote = place(store, request)
+@pytest.mark.parametrize("place", ["qdrant", "engine", "postgresql"])
+def test_a_copy_in_a_database_gives_conditions_the_same_meaning(content, store, place, request, tmp_path):
+    if place == "postgresql":
+        remote = in_postgresql(store, request.getfixturevalue("postgres"), one_word)
+    else:
+        remote = in_qdrant(store, EdgeClient(tmp_path / "shard") if place == "engine" else None, one_word)
     for where, chosen in CONDITIONS:
-        if place is in_qdrant_engine and where.startswith("new"):
+        if place == "engine" and where.startswith("new"):
             continue  # qdrant-edge-py 0.9 takes true for 1
         ((rows, _),) = remote.search(queries(1), 50, where=meets(where))
         found = [passage for passage, _ in remote.passages(rows[0])]
         assert {each.text for each in found} == {each.text for each in part_with(content, chosen).passages}, where
         assert all(each.fields in FIELDS for each in found)
-        ((words, _),) = remote.search_words(lambda texts: [[1] for _ in texts], ["x"], 50, Scope(["de"], meets(where)))
+        ((words, _),) = remote.search_words(one_word, ["x"], 50, Scope(["de"], meets(where)))
         assert len(words) == sum(each.language == "de" for each in part_with(content, chosen).passages), where
     with pytest.raises(ConfigError, match=r"no passage has the field 'more'\. Known: new, price, tags, topic"):
         remote.search(queries(1), where=meets("more=1"))
@@ -213,7 +202,6 @@ def test_a_decimal_that_a_float_cannot_hold_is_counted(short, places, half):
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    """An index of rows with the encoder `tiny`."""
     folder = tmp_path_factory.mktemp("shop")
     rows = [{"text": f"a coat for rain {i}", "language": "en", "price": 10 * i, "id": f"c{i}"} for i in range(6)]
     (folder / "shop.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import metasearch
+from helpers.files import write_all
 from metasearch.encoders.maps import shrunk_centre
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
@@ -14,12 +15,13 @@ from metasearch.search.indexes import QueryCounter, index_documents, open_search
 QUERIES = [f"where is the {thing}" for thing in ("key", "bus", "cat", "mill", "boat", "lamp", "bread")]
 
 
+def write_pages(folder, numbers):
+    return write_all(folder / "pages", {f"{i}.txt": f"Page {i * 7919} is about the number {i}." for i in numbers})
+
+
 @pytest.fixture
 def index(tmp_path):
-    (tmp_path / "pages").mkdir()
-    for i in range(24):
-        (tmp_path / "pages" / f"{i}.txt").write_text(f"Page {i * 7919} is about the number {i}.", encoding="utf-8")
-    index_documents([tmp_path / "pages"], tmp_path / "index", "tiny", device="cpu")
+    index_documents([write_pages(tmp_path, range(24))], tmp_path / "index", "tiny", device="cpu")
     return tmp_path / "index"
 
 
@@ -58,9 +60,7 @@ def test_two_files_are_learned_as_one_and_move_the_centre_of_searches(index, tmp
 def test_they_outlive_a_new_estimate(index, tmp_path):
     metasearch("adapt", index, write(tmp_path / "a.txt", QUERIES))
     total = learned(index).total
-    for i in range(24, 60):
-        (tmp_path / "pages" / f"{i}.txt").write_text(f"Page {i * 7919} is about the number {i}.", encoding="utf-8")
-    index_documents([tmp_path / "pages"], index, device="cpu")
+    index_documents([write_pages(tmp_path, range(24, 60))], index, device="cpu")
     assert LocalStore.open(index).plan.sampled == 60
     np.testing.assert_array_equal(learned(index).total, total)
 

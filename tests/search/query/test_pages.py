@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import metasearch as ms
+from helpers.files import write_all
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.page_scores import page_scores
 from metasearch.errors import ConfigError
@@ -99,9 +100,8 @@ def test_a_language_finds_its_regions(tmp_path):
 
 
 def test_a_path_is_a_file_or_a_folder_of_documents(tmp_path):
-    for name in ("a/b/one.txt", "a/two.txt", "three.txt"):
-        (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "docs" / name).write_text(f"The key of {name}.\n\nEqual in all.", encoding="utf-8")
+    names = ("a/b/one.txt", "a/two.txt", "three.txt")
+    write_all(tmp_path / "docs", {name: f"The key of {name}.\n\nEqual in all." for name in names})
     ms.index_documents([tmp_path / "docs"], tmp_path / "index", encoder="tiny", asked={"length": 20})
     searcher = ms.open_searcher(tmp_path / "index")
     inside = {"a": {"one", "two"}, "a/b": {"one"}, "a/two.txt": {"two"}}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.files import write_all
 from metasearch.errors import ConfigError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import shown
@@ -15,17 +16,10 @@ from metasearch.search.indexes import change_index, index_documents, open_search
 TEXTS = {"key.en.txt": "The key is under the mat.", "more/bus.en.txt": "The bus leaves at noon."}
 
 
-def write(folder, texts):
-    for name, text in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-
-
 @pytest.fixture
 def work(tmp_path, monkeypatch):
-    """A folder with the folder `site` of two documents, in which the test runs."""
     monkeypatch.chdir(tmp_path)
-    write(tmp_path / "site", TEXTS)
+    write_all(tmp_path / "site", TEXTS)
     return tmp_path
 
 
@@ -67,7 +61,7 @@ def test_names_stay_and_paths_are_those_from_the_current_folder(work, monkeypatc
 
 
 def test_documents_in_several_folders_have_the_common_parent_as_root(work):
-    write(work / "news", {"key.en.txt": "The key is lost."})
+    write_all(work / "news", {"key.en.txt": "The key is lost."})
     index("site", "news")
     assert names() == {"site/key.en.txt", "site/more/bus.en.txt", "news/key.en.txt"}
     with pytest.raises(ConfigError, match=r"1 existing documents .* such as 'news/key\.en\.txt': name them too"):
@@ -76,7 +70,7 @@ def test_documents_in_several_folders_have_the_common_parent_as_root(work):
 
 
 def test_a_folder_beside_the_root_widens_it(work):
-    write(work / "news", {"a.en.txt": "It rains."})
+    write_all(work / "news", {"a.en.txt": "It rains."})
     index("site")
     with pytest.raises(ConfigError, match=r"2 existing documents .* such as 'site/key\.en\.txt': name them too"):
         index("news")
@@ -123,7 +117,7 @@ def test_a_root_with_another_name_is_found_by_the_documents_in_it(work, caplog):
 def test_other_documents_are_no_moved_ones(work):
     index("site")
     (work / "site").rename(work / "pages")
-    write(work / "news", {"a.en.txt": "It rains."})
+    write_all(work / "news", {"a.en.txt": "It rains."})
     with pytest.raises(ConfigError, match=r"its 2 documents were in .*site, which is gone, .* in news; pass --root"):
         index("news")
     assert changes(index("news", drop=True)) == (1, 1, 0, 2)
@@ -161,7 +155,7 @@ def test_a_link_to_a_release_is_the_root_wherever_it_leads(work):
     (work / "releases").mkdir()
     shutil.move(work / "site", work / "releases" / "1")
     shutil.copytree(work / "releases" / "1", work / "releases" / "2")
-    write(work / "releases" / "2", {"more/bus.en.txt": "The bus leaves at one."})
+    write_all(work / "releases" / "2", {"more/bus.en.txt": "The bus leaves at one."})
     (work / "site").symlink_to("releases/1")
     assert changes(index("site")) == (2, 2, 0, 0)
     (work / "site").unlink()

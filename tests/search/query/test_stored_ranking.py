@@ -14,6 +14,7 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import RANKED_BY_DEFAULT
 from metasearch.search.indexes import change_index, index_documents, open_searcher
 from tests.helpers.commands import metasearch
+from tests.helpers.files import write
 
 TEXTS = {
     "de": ["Der Schlüssel liegt unter der Matte.", "Die Katze schläft im Korb."],
@@ -109,12 +110,10 @@ def test_a_tuning_that_moves_finds_the_encoder_beside_its_index(made):
 
 
 def site(folder, tags, name="{tag}/{number}.html"):
-    """Write two pages in each of some languages."""
     for tag in tags:
         for number in range(2):
-            path = folder / name.format(tag=tag, number=number)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"<p>Page {number} in {tag}, of {tag} and nothing else.", encoding="utf-8")
+            text = f"<p>Page {number} in {tag}, of {tag} and nothing else."
+            write(folder / name.format(tag=tag, number=number), text)
     return folder
 
 

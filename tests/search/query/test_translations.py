@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metasearch.encoders.maps import FIRST, LEAST_PAGES, around_mean, estimate, second_moment, translation_map
+from metasearch.encoders.maps import FIRST, LEAST_PAGES, around_mean, estimate, translation_map
 from metasearch.search.documents.languages import translations
 from metasearch.search.index.local import LocalStore
 from metasearch.search.indexes import index_documents, open_searcher
 from metasearch.search.query.estimate import own_passages
+from tests.helpers import files
 from tests.helpers.commands import metasearch
 
 D = 6
@@ -28,12 +29,6 @@ def test_the_map_is_the_formula_written_out():
         moment += sum(np.outer(mean - sum(means) / 3, mean - sum(means) / 3) for mean in means)
     inverse = np.eye(D) + 0.25 * moment * D / np.trace(moment)
     np.testing.assert_allclose(translation_map(groups) @ inverse, np.eye(D), rtol=0, atol=1e-5)
-
-
-def test_translations_that_do_not_differ_change_nothing():
-    page = RNG.standard_normal((1, D)).astype(np.float32)
-    assert not second_moment(np.zeros((2, D), np.float32)).any()
-    assert np.array_equal(translation_map([[page, page]]), np.eye(D, dtype=np.float32))
 
 
 @pytest.mark.parametrize("languages", [2, 3, 6, 7, 11])
@@ -72,10 +67,9 @@ def test_translations_have_one_path_but_for_the_language_and_each_its_own():
 def write(folder, numbers):
     for language in ("de", "en"):
         for i in numbers:
-            path = folder / language / f"{i}.md"
-            path.parent.mkdir(parents=True, exist_ok=True)
             more = f"## More\n\nPage {i * 104729} is about other things, in {language}, too.\n"
-            path.write_text(f"# Number {i}\n\nPage {i * 7919} of the help in {language}.\n\n{more}", encoding="utf-8")
+            text = f"# Number {i}\n\nPage {i * 7919} of the help in {language}.\n\n{more}"
+            files.write(folder / language / f"{i}.md", text)
     return folder
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.files import write_all
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import DataError
 from metasearch.search.index.local import LocalStore
@@ -22,21 +23,15 @@ def encoder():
 
 @pytest.fixture
 def docs(tmp_path, monkeypatch):
-    """A folder of documents in which the test runs."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "docs" / "old").mkdir(parents=True)
-    (tmp_path / "docs" / "a.de.jsonl").write_text(DE, encoding="utf-8")
-    (tmp_path / "docs" / "old" / "b.en.jsonl").write_text(EN, encoding="utf-8")
-    return tmp_path / "docs"
+    return write_all(tmp_path / "docs", {"a.de.jsonl": DE, "old/b.en.jsonl": EN})
 
 
 def index(*paths, **how):
-    """Bring the index beside the documents up to date."""
     return update(Path("one"), paths or ["docs"], encoder(), IndexSettings(), **how)
 
 
 def texts(tmp_path):
-    """Return the texts that the index has, with their files."""
     found = LocalStore.open(tmp_path / "one")
     ((rows, _),) = found.search(encoder().encode(["key"], "question"), top_k=100)
     return sorted((passage.file, passage.text) for passage, _ in found.passages(rows[0]))

@@ -3,11 +3,13 @@
 import json
 import sqlite3
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+from helpers.files import write
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import ConfigError, DataError, EncoderError, Interrupted, RunFolderError
+from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.query.update import update
@@ -24,7 +26,6 @@ def encoder(seed=0):
 
 @pytest.fixture
 def docs(tmp_path, monkeypatch):
-    """A folder of two documents, and the index beside it is where the test runs."""
     monkeypatch.chdir(tmp_path)
     write_rows("docs/faq.de.jsonl", DE)
     write_rows("docs/faq.en.jsonl", EN)
@@ -32,10 +33,7 @@ def docs(tmp_path, monkeypatch):
 
 
 def write_rows(path, texts):
-    from pathlib import Path
-
-    Path(path).parent.mkdir(exist_ok=True)
-    Path(path).write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    write(Path(path), "".join(json.dumps({"text": text}) + "\n" for text in texts))
 
 
 def index(folder, *paths, name="one", by=None, drop=False, **settings):
@@ -57,13 +55,6 @@ def everything(docs, name="one"):
     return [{(hit.passage, hit.places, round(hit.score, 3)) for hit in each} for each in hits]
 
 
-def test_a_passage_is_found_with_its_language_file_and_line(docs):
-    done = index(docs)
-    assert (done.documents, done.passages, done.encoded, done.languages) == (2, 5, 5, {"de": 3, "en": 2})
-    assert found(docs, DE[1])[0] == ("de", "faq.de.jsonl", 2, DE[1])
-    assert {text for *_, text in found(docs, EN[0], languages=["en"])} == set(EN)
-
-
 def test_scores_are_those_of_the_encoders_vectors_but_for_the_rounding_to_eight_bits(docs):
     index(docs)
     (query,) = encoder().encode([EN[1]], "question")
@@ -75,7 +66,9 @@ def test_scores_are_those_of_the_encoders_vectors_but_for_the_rounding_to_eight_
 
 
 def test_an_update_encodes_new_texts_alone_and_drops_what_is_gone(docs):
-    index(docs)
+    done = index(docs)
+    assert (done.documents, done.passages, done.encoded, done.languages) == (2, 5, 5, {"de": 3, "en": 2})
+    assert {text for *_, text in found(docs, EN[0], languages=["en"])} == set(EN)
     before, done = everything(docs), index(docs)
     assert (done.encoded, done.added, done.changed, done.dropped) == (0, 0, 0, 0)
     assert everything(docs) == before
@@ -127,15 +120,6 @@ def test_a_damaged_index_is_refused_before_documents_are_read(docs, damage):
     (docs / "faq.en.jsonl").unlink()
     with pytest.raises(RunFolderError, match="is damaged"):
         index(docs)
-
-
-def test_another_encoder_is_refused_to_write_and_to_search(docs):
-    index(docs)
-    other = encoder(seed=1)
-    with pytest.raises(EncoderError, match=r"its vectors are of encoder 'tiny'"):
-        index(docs, by=other)
-    with pytest.raises(EncoderError, match=r"its vectors are of encoder 'tiny'"):
-        Searcher(LocalStore.open(docs.parent / "one"), other)
 
 
 def test_no_passage_has_more_tokens_than_was_asked(docs):

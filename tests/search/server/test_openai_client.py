@@ -40,16 +40,6 @@ def test_it_gets_the_vectors_of_the_encoder(client, searcher, kind):
     assert answer.usage.total_tokens == searcher.encoder.lengths(TEXTS, "candidate").sum()
 
 
-def test_it_reads_queries_with_a_key_that_is_ours(client, searcher):
-    answer = client.embeddings.create(model="mini", input=TEXTS[0], extra_body={"input_type": "query"})
-    np.testing.assert_allclose(answer.data[0].embedding, searcher.encoder.encode(TEXTS[:1], "question")[0], atol=1e-6)
-
-
-def test_it_lists_the_model(client):
-    assert [model.id for model in client.models.list()] == ["mini"]
-    assert client.models.retrieve("mini").owned_by == "metasearch"
-
-
 def test_it_raises_its_own_errors_with_our_words(openai, client, locked):
     with pytest.raises(openai.NotFoundError, match="this server has 'mini'"):
         client.embeddings.create(model="text-embedding-3-small", input="a")

@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import metasearch as ms
-from helpers.browser import CONTRAST, chromium, visited
+from helpers.browser import EveryScreen, chromium, visited
+from helpers.files import write_all
 from helpers.serving import demo_passages, running, searcher_of
 from metasearch.encoders.load import load_encoder
 from metasearch.search.documents.passage import Passage
@@ -40,7 +41,6 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=SCREENS, ids=lambda screen: f"{screen[0]}-{screen[1]}")
 def screen(request, browser, site):
-    """Return the page with hits at each width, light and dark."""
     width, scheme = request.param
     with visited(browser, site.address, BEES, width, scheme) as found:
         found.page.locator("#hits li").first.wait_for()
@@ -57,14 +57,12 @@ def page(browser, site):
 
 @pytest.fixture
 def hits(browser, site):
-    """Return the page with hits."""
     with visited(browser, site.address, BEES, 1200) as found:
         found.page.locator("#hits li").first.wait_for()
         yield found
 
 
 def asked(found):
-    """Return what the address of a page says."""
     return parse_qs(urlsplit(found.page.url).query)
 
 
@@ -76,18 +74,7 @@ def answered(found, do):
     found.page.locator("#results:not(.busy)").wait_for()
 
 
-class TestEveryScreen:
-    def test_nothing_is_complained_about_and_no_other_host_is_asked(self, screen):
-        assert screen.said == []
-        assert screen.asked == []
-
-    def test_the_page_does_not_scroll_sideways(self, screen):
-        assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-    def test_text_stands_out_from_its_background(self, screen):
-        """WCAG AA asks for 4.5 to 1; the check reads what the browser computed."""
-        assert screen.page.evaluate(CONTRAST) == []
-
+class TestEveryScreen(EveryScreen):
     def test_every_control_has_a_name(self, screen):
         unnamed = "[...document.querySelectorAll('input, select, button')].filter(it => it.checkVisibility() && "
         unnamed += "!it.labels?.length && !it.getAttribute('aria-label') && !it.textContent.trim()).map(it => it.id)"
@@ -194,9 +181,7 @@ def tiny_site(tmp_path_factory):
         "<img src=x onerror=alert(1)>.txt": "Bees dance.",
         "bad.html": '<link rel="canonical" href="javascript:alert(1)"><p>Whales sing.',
     }
-    for name, text in pages.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+    write_all(folder, pages)
     site = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder)))
     threading.Thread(target=site.serve_forever, daemon=True).start()
     root, index = f"http://127.0.0.1:{site.server_port}/", folder.parent / "index"

@@ -12,7 +12,6 @@ from metasearch.search.indexes import index_documents, open_searcher
 
 @pytest.fixture
 def folder(tmp_path):
-    """Return an index of one document."""
     (tmp_path / "a.txt").write_text("The key is under the mat.")
     index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", {"language": "en"}, device="cpu")
     return tmp_path

@@ -80,7 +80,6 @@ def test_the_policy_names_the_script_and_the_style_of_the_page_and_nothing_else(
 
 @pytest.fixture(scope="module")
 def locked(searcher):
-    """Return a server that asks for the token."""
     with running(searcher, TOKEN) as found:
         yield found
 

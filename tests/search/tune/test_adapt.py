@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metasearch.config.measure import BALANCED
 from metasearch.data.labels import load_labels
 from metasearch.encoders.maps import Projection
 from metasearch.errors import ConfigError, DataError, RunFolderError
-from metasearch.runs.folder import RunFolder
 from metasearch.search.index.adapters import add_adapter
 from metasearch.search.index.database import Database
 from metasearch.search.index.local import LocalStore
@@ -23,9 +21,10 @@ from metasearch.search.indexes import index_documents, list_adapters, open_searc
 from metasearch.search.tune.adapt.job import Trial, adapt
 from metasearch.search.tune.adapt.searched import metric_adapter
 from metasearch.search.tune.job import tune
-from metasearch.search.tune.steps import ADAPTER, ANSWERED, REMEMBERED, Step
+from metasearch.search.tune.steps import ANSWERED, REMEMBERED, Step
 from metasearch.search.tune.table import Table
 from tests.helpers.commands import metasearch
+from tests.helpers.files import write
 from tests.helpers.indexes import kind, made, write_index
 
 THINGS = ("key", "bus", "cat", "mill", "boat", "lamp", "bread", "horse")
@@ -48,9 +47,7 @@ def in_use(folder):
 
 def write_pages(folder, things):
     for language, thing in product(("de", "en"), things):
-        path = folder / language / f"{thing}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# {thing}\n\nAbout the {thing} in {language}.\n", encoding="utf-8")
+        write(folder / language / f"{thing}.md", f"# {thing}\n\nAbout the {thing} in {language}.\n")
 
 
 def test_the_verdict_names_what_the_scores_ignore_of_the_search(tmp_path):
@@ -69,7 +66,6 @@ def stored(tmp_path):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """An index of pages about things in two languages, whose encoder is untrained."""
     folder = tmp_path_factory.mktemp("pages")
     write_pages(folder / "help", THINGS)
     index_documents([folder / "help"], folder / "i", "tiny", device="cpu")
@@ -255,44 +251,6 @@ def test_a_question_that_shares_its_page_is_held_out_alone_and_another_one_with_
                 left = {other.language for other in learned if other.text.endswith(f" {thing}")}
                 several = {"de", "en"} - {each.language} if thing in THINGS[:3] else {"en"}
                 assert left == (set() if what == "new pages" or thing == THINGS[7] else several)
-
-
-def precision(hits, page, top=20):
-    """Return the average precision of hits, of which those of a page in two languages are right."""
-    right = [Path(hit.passage.file).stem == page for hit in hits[:top]]
-    return sum(sum(right[: i + 1]) / (i + 1) for i, each in enumerate(right) if each) / 2
-
-
-@pytest.mark.slow
-def test_tune_adapt_and_search_give_one_search_the_same_figure(tmp_path, monkeypatch):
-    """32 pages in two languages are enough for a projection and a map of translations."""
-    things = [f"{word} {part}" for word in THINGS for part in ("door", "key", "wheel", "shop")]
-    write_pages(tmp_path / "help", things)
-    kept = Step(ADAPTER, True)
-    monkeypatch.setattr(Table, "improvable", lambda self: False)
-    monkeypatch.setattr(Table, "choose", lambda self: [step for step, _ in self.lines].index(kept))
-    found = tune(labels(things), tmp_path / "shop", documents=tmp_path / "help", encoder="tiny", device="cpu")
-    assert found.choice.kept.step == kept
-    assert "The adapter is in index/, computed from all labels; the model in model/ has none." in found.report
-    searcher = open_searcher(tmp_path / "shop" / "index", "cpu")
-    assert searcher.store.plan.translated == len(things)
-    trial = Trial.of(searcher, load_labels(labels(things), named=True), 4, None)
-    assert searcher.store.plan.adapter.name == "tune"
-    assert np.array_equal(searcher.store.plan.adapter.matrix, trial.index.adapter(ADAPTER, trial.labels.data))
-    monkeypatch.undo()
-    own, scored = trial.table(), Table.read(RunFolder(tmp_path / "shop"))
-    for form in ("", ADAPTER, ANSWERED):
-        lines = [each.lines.index((Step(form, True), trial.pool)) for each in (own, scored)]
-        assert np.array_equal(own.scores[lines[0]], scored.scores[lines[1]])
-    # The first line is the search itself, without the adapter.
-    use_adapter(tmp_path / "shop" / "index", None)
-    plain = open_searcher(tmp_path / "shop" / "index", "cpu")
-    assert own.lines[0] == (Step("", True), trial.pool)
-    asked = {row["query"]: row["page"] for row in labels(things)}
-    hits = dict(zip(asked, plain.search([*asked], top_k=20, by="page", balance=trial.pool == BALANCED), strict=True))
-    questions = {each.id: each.text for each in trial.labels.data.questions}
-    figures = [precision(hits[questions[uid]], Path(asked[questions[uid]]).stem) for _, _, uid in own.places]
-    assert figures == own.scores[0].tolist()
 
 
 def test_labels_that_cannot_be_held_out_or_joined_are_an_error_in_one_line(pages):

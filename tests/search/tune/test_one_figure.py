@@ -7,11 +7,12 @@ import pytest
 
 from metasearch.data.labels import load_labels
 from metasearch.runs.folder import RunFolder
+from metasearch.search.index.local import LocalStore
 from metasearch.search.indexes import index_documents, open_searcher
 from metasearch.search.tune import job
 from metasearch.search.tune.adapt.job import Trial
 from metasearch.search.tune.job import tune
-from metasearch.search.tune.steps import Step
+from metasearch.search.tune.steps import ADAPTER, ANSWERED, Step
 from metasearch.search.tune.table import Table
 
 SENTENCES = {
@@ -73,9 +74,12 @@ def precision(hits, right):
 def test_one_search_has_one_figure_in_tune_adapt_and_search(tmp_path, monkeypatch):
     """Pages share passages, and queries share pages: neither changes which pages are translations of each other."""
     write_site(tmp_path / "site")
-    first = Step(projected=True)
-    monkeypatch.setattr(job, "list_steps", lambda *args, **keys: [first])
-    tune(labels(), tmp_path / "tuned", documents=tmp_path / "site", encoder="tiny", device="cpu")
+    first, *adapters = steps = [Step(form, projected=True) for form in ("", ADAPTER, ANSWERED)]
+    monkeypatch.setattr(job, "list_steps", lambda *args, **keys: steps)
+    monkeypatch.setattr(Table, "choose", lambda self: [step for step, _ in self.lines].index(adapters[0]))
+    found = tune(labels(), tmp_path / "tuned", documents=tmp_path / "site", encoder="tiny", device="cpu")
+    assert "The adapter is in index/, computed from all labels; the model in model/ has none." in found.report
+    monkeypatch.undo()
     tuned = Table.read(RunFolder(tmp_path / "tuned"))
     # An index of its own, which knows the languages from the names of the files.
     index_documents([tmp_path / "site"], tmp_path / "index", "tiny", device="cpu")
@@ -86,7 +90,13 @@ def test_one_search_has_one_figure_in_tune_adapt_and_search(tmp_path, monkeypatc
     trial = Trial.of(searcher, load_labels(labels(), named=True), 4, None)
     adapted = trial.table()
     assert tuned.lines[0] == adapted.lines[0] == (first, "balanced")
-    assert (tuned.places, tuned.scores[0].tolist()) == (adapted.places, adapted.scores[0].tolist())
+    assert tuned.places == adapted.places
+    for step in steps:
+        lines = [table.lines.index((step, "balanced")) for table in (tuned, adapted)]
+        assert tuned.scores[lines[0]].tolist() == adapted.scores[lines[1]].tolist()
+    kept = LocalStore.open(tmp_path / "tuned" / "index").plan.adapter
+    assert kept.name == "tune"
+    assert np.array_equal(kept.matrix, trial.index.adapter(ADAPTER, trial.labels.data))
     texts = {question.id: question.text for question in trial.labels.data.questions}
     right = {}
     for row in labels():

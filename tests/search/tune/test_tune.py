@@ -13,6 +13,7 @@ import pytest
 from scipy import special
 
 import metasearch as ms
+from helpers.files import write_all
 from metasearch.config import registry
 from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.data.labels import load_labels
@@ -307,11 +308,8 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     monkeypatch.setattr(Table, "improvable", lambda self: True)
     for pool in RETRIEVAL_POOLS:  # whichever is kept, which may differ between processors
         monkeypatch.setitem(RANKINGS, pool, {"hybrid": True})
-    texts = tmp_path / "pages"
-    texts.mkdir()
-    (texts / "oven.de.md").write_text("Brot wird im Ofen gebacken.", encoding="utf-8")
-    for row in rows():
-        (texts / f"K{row['group']}.{row['language']}.md").write_text(row["document"], encoding="utf-8")
+    pages = {f"K{row['group']}.{row['language']}.md": row["document"] for row in rows()}
+    texts = write_all(tmp_path / "pages", {**pages, "oven.de.md": "Brot wird im Ofen gebacken."})
     told, how = load_labels(rows()), {"documents": texts, "encoder": "tiny", "folds": 3}
     whole = ms.tune(told, tmp_path / "whole", **how)
     with pytest.raises(Interrupted, match=r"Continue with: metasearch\.tune\("):

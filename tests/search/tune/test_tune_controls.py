@@ -17,6 +17,7 @@ from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import Table, results_path
 from metasearch.search.tune.training import prepare, shuffled
 from metasearch.search.tune.workshop import Workshop
+from search.tune.test_tune import rows
 
 BASE, TUNED = Step(), Step("fine-tune")
 GROUPS = 12
@@ -32,15 +33,6 @@ def table(base, tuned, control=None, **sides):
     places = tuple((i * 4 // GROUPS, "en", name) for i, name in enumerate(named))
     folds = np.array([fold for fold, *_ in places])
     return Table("map@20", tuple(lines[: len(scores)]), np.array(scores), folds, named, places, sides)
-
-
-def rows(count=12):
-    told = {"de": ("Wo ist", "liegt im Haus"), "en": ("Where is the", "is in the house")}
-    return [
-        {"query": f"{ask} K{i}?", "document": f"K{i} {tell} {i}.", "language": language, "group": str(i)}
-        for language, (ask, tell) in told.items()
-        for i in range(count)
-    ]
 
 
 def test_a_gain_that_shuffled_labels_bring_too_is_not_kept():

@@ -1,14 +1,16 @@
-"""Tuning with documents: a label means a page, whatever its form, and what is ranked are the passages of the index."""
+"""Tuning with documents: a label means a page, whatever its form, and long ones are cut; passages are ranked."""
 
-import numpy as np
 import pytest
 
+from helpers.corpus import FakeEncoder
 from metasearch.config.measure import BALANCED, MULTILINGUAL, Measure
 from metasearch.data.labels import load_labels
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
 from metasearch.evaluation.evaluate import evaluate
+from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
+from metasearch.search.tune.job import cut_long
 from metasearch.search.tune.labels import Labels, warn_of_form
 from metasearch.search.tune.pages import Pages
 
@@ -45,7 +47,6 @@ MEANT = {"path": 2, "address": 2, "first paragraph": 1, "passage": 1}
 
 
 def labels(form, things=12, language="en"):
-    """Return a question in English about each thing."""
     return load_labels(
         [
             {"query": f"Where is {i}?", "document": FORMS[form](i, language), "query_language": "en", "language": "en"}
@@ -96,22 +97,6 @@ def test_translations_count_unless_the_user_says_otherwise_and_are_not_trained_o
         Pages.of(labels("path"), alone, ["help"], 2000, True)
 
 
-@pytest.mark.parametrize(
-    ("files", "count"),
-    [
-        (("faq.de.md", "faq.en.md"), 2),
-        (("de/faq.md", "en/faq.md"), 2),
-        (("de/faq.md", "en/key.md"), 1),
-        (("faq.de.md", "de/faq.md"), 1),  # both are in German
-    ],
-)
-def test_translations_have_one_path_but_for_their_language(files, count):
-    tags = ["de", "de" if files[1].startswith("de/") and files[0] == "faq.de.md" else "en"]
-    own = [Passage(f"Text {i}", file, 1, tags[i]) for i, file in enumerate(files)]
-    told = load_labels([{"query": "What?", "document": files[0], "language": "en"}], named=True)
-    assert len({each.page for each in Pages.of(told, own, [], 10, None).data.candidates}) == count
-
-
 def test_translations_share_a_group_where_a_line_is_a_page():
     rows = [Passage(f"Text {i}", "faq.jsonl", i, tag, {"id": i, "group": "a"}) for i, tag in ((1, "de"), (2, "en"))]
     told = load_labels([{"query": "What?", "document": "2", "language": "en"}], named=True)
@@ -139,31 +124,16 @@ def test_evenly_spaced_pages_of_a_large_index_are_searched():
     assert any(note.startswith("Folds search 54 of 60 passages, of 27 pages.") for note in pages.notes)
 
 
-class Vectors:
-    """An encoder with known vectors."""
-
-    device = None
-
-    def __init__(self, known):
-        self.known = known
-
-    def encode(self, texts, role):
-        return np.array([self.known[text] for text in texts], np.float32)
-
-
-def test_a_page_ranks_once_at_its_best_passage_and_languages_are_also_scored_apart(monkeypatch):
+def test_a_page_ranks_once_at_its_best_passage_and_languages_are_also_scored_apart():
     """Best passages score a 0.9, b 0.8, c 0.7 and d 0.6. Relevant are b, in the question's language, and d: AP is
     (1/2 + 2/4) / 2. Apart, without the other one, b is second of three, and d is third."""
-    import torch
-
-    monkeypatch.setattr(Vectors, "device", torch.device("cpu"))
     scores = {"a1": 0.9, "a2": 0.1, "b1": 0.2, "b2": 0.8, "c1": 0.7, "c2": 0.69, "d1": 0.6, "d2": 0.5}
     tags = {"a": "de", "b": "en", "c": "en", "d": "de"}
     candidates = tuple(
         Candidate(name, tags[name[0]], name, name[0], ("q",) * (name[0] in "bd"), page=name[0]) for name in scores
     )
     data = RetrievalData((Question("q", "en", "ask", "b"),), candidates)
-    encoder = Vectors({"ask": [1.0], **{name: [value] for name, value in scores.items()}})
+    encoder = FakeEncoder({"ask": [1.0], **{name: [value] for name, value in scores.items()}})
     measure = Measure.parse("map@20", "retrieval")
     columns = evaluate(encoder, data, [measure], [MULTILINGUAL, BALANCED]).questions.columns
     cell = (MULTILINGUAL, "en", "all")
@@ -199,3 +169,31 @@ def test_clicks_on_all_names_of_a_page_are_summed_and_a_tenth_of_them_is_no_labe
         "clicks: 26 on 3 pairs of query and page; nDCG weighs pairs by clicks, and all else takes them alike; not "
         "used: 1 pairs (2 clicks) with a tenth of another page's or less"
     )
+
+
+LIMIT = 20
+LONG = "One sentence here. Two of it there. Three are enough."
+
+
+def cut(*rows):
+    data = load_labels([{"language": "en", **row} for row in rows])
+    return cut_long(data, Settings(limit=LIMIT), lambda texts: [len(text) > LIMIT for text in texts])
+
+
+def test_all_passages_of_a_long_document_are_answers_and_one_page():
+    data, note = cut({"query": "a", "document": LONG, "relevance": 2}, {"query": "b", "document": "Short."})
+    assert [(each.id, each.text, each.answers, each.page) for each in data.candidates] == [
+        ("d1", "One sentence here.", ("q1",), "d1"),
+        ("d1 passage 2", "Two of it there.", ("q1",), "d1"),
+        ("d1 passage 3", "Three are enough.", ("q1",), "d1"),
+        ("d2", "Short.", ("q2",), ""),
+    ]
+    assert data.grades == {("q1", name): 2.0 for name in ("d1", "d1 passage 2", "d1 passage 3")}
+    assert [each.id for each in data.by_page.candidates] == ["d1", "d2"]
+    assert "1 of 2 labelled documents" in note
+    assert "cut into 3 passages of 20 tokens at most" in note
+
+
+def test_short_documents_stay_as_they_are():
+    data, note = cut({"query": "b", "document": "Short."})
+    assert ([each.id for each in data.candidates], note) == (["d1"], "")
