@@ -105,6 +105,8 @@ PLACES = [
     ("train --mode mono-bi --encoder tiny -o /dev/null/out", 5, "/dev/null/out.*(cannot be written|exists already)"),
     ("report TMP -o TMP/out", 5, "is no study and no run"),
     (f"evaluate --encoder tiny --include TMP/{'x' * 300}", 5, "File name too long"),
+    (f"resume TMP/{'x' * 300}", 5, "File name too long"),
+    (f"report TMP/run -o TMP/{'x' * 300}", 5, "File name too long"),
 ]
 
 
