@@ -131,18 +131,6 @@ def test_the_scores_of_a_stage_are_those_that_evaluate_gives_its_model(whole, pl
         assert {(row["measure"], row["language"]): pytest.approx(row["value"], abs=1e-9) for row in stored} == found
 
 
-@pytest.mark.parametrize(
-    ("change", "code", "says"),
-    [
-        ("--student=nowhere/at/all", 6, "encoder 'nowhere/at/all': no such folder"),
-        ("--set=student.recurrent=3", 2, "recurrent 3: 4 layers are no multiple of it"),
-    ],
-)
-def test_what_only_a_later_stage_needs_is_checked_before_the_first_one_trains(place, tmp_path, change, code, says):
-    assert says in distill(*flags(place, change), "-o", tmp_path / "run", code=code).stderr
-    assert not (tmp_path / "run" / FOLDERS[0] / "log.jsonl").exists()
-
-
 @pytest.mark.slow
 def test_a_static_student_is_made_of_the_assistant_and_taught(tmp_path):
     write_corpus(tmp_path / "corpus", names=("en-de",))

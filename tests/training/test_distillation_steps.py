@@ -5,6 +5,7 @@ from itertools import cycle
 import pytest
 import torch
 
+from helpers.training import Killed, Recorder, kill
 from metasearch.algorithms.distill import Distill
 from metasearch.algorithms.ema import EMA
 from metasearch.compress.student import make_static
@@ -15,7 +16,6 @@ from metasearch.data.records import Translation
 from metasearch.encoders.builtin import tiny
 from metasearch.episodes.batches import Batches
 from metasearch.pipelines.distill.target_cache import TargetCache
-from metasearch.runs.callbacks import Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Phase, Schedule
@@ -41,19 +41,6 @@ OPTIONS = {"distill": {"contrast": "soft"}, "static": {"contrast": "infonce"}, "
 CASES = [("distill", "adamw"), ("ema", "lars"), ("static", "adamw with weight decay")]
 
 
-class Stopped(Exception):
-    """Stands for a process that dies."""
-
-
-class Stop(Callback):
-    def __init__(self, at):
-        self.at = at
-
-    def on_step(self, step, total, phase, terms):
-        if step == self.at:
-            raise Stopped
-
-
 def trainer(folder, name, outer, dropout=False, stop=None, store=None):
     """Return a trainer on two workers."""
     student = tiny.build(MaxLength(text=32), seed=0)
@@ -76,7 +63,7 @@ def trainer(folder, name, outer, dropout=False, stop=None, store=None):
         OUTER[outer],
         EvalSchedule(eval_every=2, patience=0),
         dev=lambda: float(made.step),
-        callback=Stop(stop),
+        callback=Recorder(stop, kill),
         store=store,
         dropout=dropout,
     )
@@ -92,7 +79,7 @@ def test_a_run_that_died_resumes_to_the_bits_of_one_that_did_not(tmp_path, name,
     store = CheckpointStore(tmp_path)
     whole, dying = (trainer(tmp_path, name, **given), trainer(tmp_path, name, **given, stop=5, store=store))
     whole.fit()
-    with pytest.raises(Stopped):
+    with pytest.raises(Killed):
         dying.fit()
     kept = store.load()
     assert kept.state["step"] == 4
