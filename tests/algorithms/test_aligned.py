@@ -150,8 +150,7 @@ def translated(name, size):
     own = [(answers[-1].text, "an answer that no set has") if i == 0 else () for i in range(size)]
     sets = [
         LabelledSet(
-            variant,
-            tuple(Triplet(asked[i], answers[i // 2 + j], answers[i + 2], own[i], said[i]) for i in range(size)),
+            variant, tuple(Triplet(asked[i], answers[i // 2 + j], answers[i + 2], own[i], said[i]) for i in range(size))
         )
         for j in range(2)
     ]

@@ -7,18 +7,7 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
 from helpers.declarations import write_variant
-from helpers.parallel import (
-    DEV,
-    FOLDERS,
-    PAIRS,
-    STAGES,
-    distill,
-    events,
-    flags,
-    results,
-    save_assistant,
-    write_corpus,
-)
+from helpers.parallel import DEV, FOLDERS, PAIRS, STAGES, distill, events, flags, results, save_assistant, write_corpus
 from metasearch.algorithms.distill import Distill
 from metasearch.compress.student import make_static
 from metasearch.config.distill_run import DistillConfig

@@ -71,11 +71,7 @@ def answer(command, folder):
     return 0, ran.stdout, ran.output
 
 
-READERS = {
-    "run": tuple(COMMANDS),
-    "stopped": ("resume", "doctor"),
-    "study": tuple(COMMANDS),
-}
+READERS = {"run": tuple(COMMANDS), "stopped": ("resume", "doctor"), "study": tuple(COMMANDS)}
 
 
 @pytest.mark.parametrize("name", READERS)
