@@ -1,4 +1,4 @@
-"""Terms that align questions with translations: worked out, written by hand, and in the training."""
+"""InfoNCE and the terms that align questions with translations: worked out, by hand, and in the training."""
 
 import math
 from functools import partial
@@ -12,16 +12,19 @@ from torch.func import functional_call
 
 from helpers.gradients import Case, encoder_of, error, on_both, outer
 from helpers.reference import assert_same, distance, gradients, learned, weights_of
-from helpers.small import SmallEncoder
-from metasearch.algorithms.losses.infonce import contrast, divergence
+from helpers.small import SmallEncoder, episode
+from metasearch.algorithms.fine_tune import FineTune
+from metasearch.algorithms.losses.base import EmbeddedSet
+from metasearch.algorithms.losses.infonce import InfoNCE, contrast, divergence
 from metasearch.algorithms.maml import MAML
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
 from metasearch.data.records import Candidate, Question
 from metasearch.episodes.episode import TRIPLET_ROLES, Episode, LabelledSet, Triplet
+from metasearch.errors import ConfigError
 from metasearch.training.outer_gradients import OuterGradients
 
-ANGLE = {"q": 0.0, "r": 1.0, "t": 0.4, "u": 1.7, "v": -0.3, "p": 0.2, "s": 1.5, "n": 0.7}
+ANGLE = {"q": 0.0, "r": 1.0, "t": 0.4, "u": 1.7, "v": -0.3, "p": 0.2, "s": 1.5, "n": 0.7, "m": 2.2}
 """Texts as angles on the unit circle, so that every cosine is that of a difference."""
 NUMBER = {text: i for i, text in enumerate(ANGLE)}
 HEAT = 0.5
@@ -38,6 +41,16 @@ def number(texts):
 
 def contrasted(questions, translations):
     return contrast(at(questions), at(translations), number(questions), number(translations), HEAT).item()
+
+
+def loss_of(triplets, answers):
+    """Return the loss of triplets of texts, a character each; `answers` are the labelled ones of each, if any."""
+    texts = dict(zip(("question", "positive", "negative"), zip(*triplets, strict=True), strict=True))
+    vectors = {name: at(column) for name, column in texts.items()}
+    numbers = {name: number(column) for name, column in texts.items()}
+    labelled = answers and torch.tensor([[text in each for text in ANGLE] for each in answers])
+    batch = EmbeddedSet(vectors, numbers, answers=labelled)
+    return InfoNCE(InfoNCE.Options(temperature=HEAT))(batch).item()
 
 
 def entropy(text, own, *wrong):
@@ -59,6 +72,35 @@ def jensen_shannon(first, second):
 def shares(text, candidates):
     scores = [math.exp(math.cos(ANGLE[text] - ANGLE[other]) / HEAT) for other in candidates]
     return [score / sum(scores) for score in scores]
+
+
+@pytest.mark.parametrize(
+    ("triplets", "answers", "rows"),
+    [
+        # Wrong answers are the positives of other questions and all negatives.
+        ("qpn rsm", None, "qpsnm rspnm"),
+        # A positive with the text of one's own is no wrong answer,
+        ("qpn rpm", None, "qpnm rpnm"),
+        # nor is another answer to the same question, such as a translation, or where it is another's negative,
+        ("qpn qsn rms", None, "qpmn qsmn rmpsn"),
+        # nor a labelled answer that no example has as its positive: s answers q, and is the negative of r alone.
+        ("qpn rms", ["ps", ""], "qpnm rmpsn"),
+        # A wrong answer that stands often counts once.
+        ("qpn qpm rsn", None, "qpsnm qpsnm rspnm"),
+        # A label of one example holds for all that ask its question.
+        ("qpn qmn rns", ["", "s", ""], "qpn qmn rnpsm"),
+    ],
+)
+def test_the_loss_is_the_mean_entropy_of_the_right_among_the_wrong_answers(triplets, answers, rows):
+    """Rows: a question, its answer, and the wrong ones."""
+    expected = [entropy(*row) for row in rows.split()]
+    assert loss_of(triplets.split(), answers) == pytest.approx(sum(expected) / len(expected), rel=1e-12)
+
+
+def test_scored_pairs_have_no_questions():
+    learner = FineTune(SmallEncoder(), settings("none"), FineTune.Options())
+    with pytest.raises(ConfigError, match="the loss is taken of question, positive; the examples have text1, text2"):
+        learner.outer_loss([episode("a", "pairs")])
 
 
 @pytest.mark.parametrize(
@@ -108,8 +150,7 @@ def translated(name, size):
     own = [(answers[-1].text, "an answer that no set has") if i == 0 else () for i in range(size)]
     sets = [
         LabelledSet(
-            variant,
-            tuple(Triplet(asked[i], answers[i // 2 + j], answers[i + 2], own[i], said[i]) for i in range(size)),
+            variant, tuple(Triplet(asked[i], answers[i // 2 + j], answers[i + 2], own[i], said[i]) for i in range(size))
         )
         for j in range(2)
     ]

@@ -5,12 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from helpers.reference import assert_same, gradients, learned, weights_of
 from helpers.small import cosine, translations
 from metasearch.algorithms.base import TargetSpec
-from metasearch.algorithms.distill import Distill
+from metasearch.algorithms.distill import Distill, matryoshka
 from metasearch.config.recipe import Loss
 from metasearch.config.roles import MaxLength
 from metasearch.config.seeding import stream
@@ -239,3 +240,61 @@ class Wide:
 def test_missing_targets_and_those_of_another_width_are_refused(encoder, targets, says):
     with pytest.raises(ConfigError, match=says):
         Distill(encoder, Loss(), Distill.Options(), targets).outer_loss([translations(*PAIRS)])
+
+
+def term_by_hand(learner, dimensions, share):
+    """Return the Matryoshka term (Kusupati et al. 2022) as a sum over all ordered pairs of the vectors of a batch."""
+    read = [i for i in range(len(PAIRS)) if int((i + 1) * share) > int(i * share)]
+    # The text that the student reads, and the text whose vector is its target.
+    rows = [(t, s) for s, t in PAIRS] + [(PAIRS[i][0],) * 2 for i in read]
+    student = [output_of(learner.encoder, text, "pooled")[0] for text, _ in rows]
+    teacher = [torch.from_numpy(learner.targets.of(text)[0]).double() for _, text in rows]
+    n, total = len(rows), torch.zeros((), dtype=torch.float64)
+    for d in dimensions:
+        for i in range(n):
+            for j in range(n):
+                error = (cosine(teacher[i], teacher[j]) - cosine(student[i][:d], student[j][:d])) ** 2
+                total = total + error / n**2 / len(dimensions)
+    return total
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dimensions": [8, 32]},
+        {"dimensions": [4, tiny.DIMENSIONS], "source_share": 0.4},
+        {"dimensions": [8], "contrast": "infonce", "source_share": 0.5},
+    ],
+)
+def test_the_term_and_its_gradient_are_the_papers_sum(encoder, options):
+    """The rest of the loss is the loss of the same stage without dimensions."""
+    plain = {key: value for key, value in options.items() if key != "dimensions"}
+    rest = made(encoder, **plain).outer_loss([translations(*PAIRS)]).total
+    learner = made(encoder, **options)
+    term = term_by_hand(learner, options["dimensions"], plain.get("source_share", 1.0))
+    total, gradient = learned(learner, [translations(*PAIRS)])
+    assert total == pytest.approx((rest + term).item(), rel=EXACT)
+    assert_gradient(gradient, gradients(rest + term, weights_of(encoder.embedder)))
+
+
+def test_a_cut_vector_learns_the_similarities_of_the_whole_ones():
+    """Cut to one number, unit vectors of two texts have cosine 1 or −1; the teacher's have cos 60° = 1/2."""
+    teacher = torch.tensor([[1.0, 0.0], [0.5, math.sqrt(0.75)]], dtype=torch.float64)
+    student = torch.tensor([[3.0, 4.0, 0.0], [-1.0, 0.0, 2.0]], dtype=torch.float64)
+    whole = (-3 / (5 * math.sqrt(5)) - 0.5) ** 2  # twice among four pairs, of which two are a vector with itself
+    cut = (-1 - 0.5) ** 2
+    found = matryoshka(teacher, student, [1, 3])
+    assert found.item() == pytest.approx((cut * 2 / 4 + whole * 2 / 4) / 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"dimensions": [8, 4]}, r"each number once, the smallest first: \[4, 8\]"),
+        ({"dimensions": [4, 4]}, r"each number once, the smallest first: \[4\]"),
+        ({"dimensions": [0, 4]}, "greater than or equal to 1"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, says):
+    with pytest.raises(ValidationError, match=says):
+        Distill.Options(**options)

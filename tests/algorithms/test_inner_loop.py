@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-from helpers.small import UNUSED, SmallEncoder
 from metasearch.algorithms import inner_loop
 from metasearch.algorithms.inner_loop import Model
 
@@ -34,17 +33,6 @@ try:
 except ImportError:
     print("failed", *asked)
 """
-
-
-class Line(nn.Module):
-    """f(x) = w x."""
-
-    def __init__(self, weight):
-        super().__init__()
-        self.weight = nn.Parameter(torch.tensor(weight, dtype=torch.float64))
-
-    def forward(self, x):
-        return self.weight * x
 
 
 class Tied(nn.Module):
@@ -120,42 +108,6 @@ def test_the_stand_in_has_the_bits_of_learn2learn(first_order, net):
 
 
 @ORDERS
-def test_one_step_on_a_line_by_hand(first_order):
-    """L(w) = (w x − y)², w′ = w − α 2x (w x − y), and dL(w′)/dw = 2x (w′ x − y) · dw′/dw, dw′/dw = 1 − 2 α x²."""
-    w, x, y, alpha = 0.5, 2.0, 3.0, 0.1
-    moved = w - alpha * 2 * x * (w * x - y)
-    line = Line(w)
-    adapted = Model(line, alpha, first_order).clone()
-
-    adapted.adapt((adapted(x) - y) ** 2)
-    ((adapted(x) - y) ** 2).backward()
-
-    assert [weight.item() for weight in adapted.weights] == pytest.approx([moved])
-    inner = 1 if first_order else 1 - 2 * alpha * x**2
-    assert line.weight.grad.item() == pytest.approx(2 * x * (moved * x - y) * inner)
-
-
-@ORDERS
-def test_each_weight_has_a_rate_of_its_own_and_the_rates_can_be_learned(first_order):
-    """w′ = w − ρ ∘ g, so dL(w′)/dρ = −g ∘ ∇L(w′), in first order as in second."""
-    net = smooth_net()
-    weights = list(net.parameters())
-    rates = [torch.rand_like(weight).requires_grad_() for weight in weights]
-    gradients = torch.autograd.grad(net(inputs(1)).square().mean(), weights)
-    adapted = Model(net, rates, first_order).clone()
-
-    adapted.adapt(adapted(inputs(1)).square().mean())
-
-    moved = adapted.weights
-    for new, weight, rate, gradient in zip(moved, weights, rates, gradients, strict=True):
-        torch.testing.assert_close(new, weight - rate * gradient, rtol=1e-12, atol=0)
-    query = adapted(inputs(2)).cos().mean()
-    at_moved = torch.autograd.grad(query, moved, retain_graph=True)
-    for found, gradient, pull in zip(torch.autograd.grad(query, rates), gradients, at_moved, strict=True):
-        torch.testing.assert_close(found, -gradient * pull, rtol=1e-10, atol=1e-14)
-
-
-@ORDERS
 def test_a_loss_that_is_kept_has_its_gradient_and_the_step_is_the_same(first_order):
     net = smooth_net()
     expected = torch.autograd.grad(net(inputs(1)).square().mean(), list(net.parameters()))
@@ -172,37 +124,3 @@ def test_a_loss_that_is_kept_has_its_gradient_and_the_step_is_the_same(first_ord
     torch.autograd.grad(last, list(net.parameters()))  # each of the two has a graph of its own
     found = torch.autograd.grad(kept, list(net.parameters()))
     assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
-
-
-@ORDERS
-def test_inner_steps_leave_the_module_and_what_the_loss_does_not_reach_alone(first_order):
-    encoder = SmallEncoder()
-    net, features = encoder.embedder, encoder.features(["a", "b", "c"], "text")
-    before = {name: weight.detach().clone() for name, weight in net.named_parameters()}
-    trained = [name for name, weight in net.named_parameters() if weight.requires_grad]
-    adapted = Model(net, 0.5, first_order).clone()
-
-    for _ in range(3):
-        adapted.adapt(adapted(features)[:, 0].square().mean())
-
-    assert all(torch.equal(weight, before[name]) for name, weight in net.named_parameters())
-    moved = dict(zip(trained, adapted.weights, strict=True))
-    assert {name for name in trained if torch.equal(moved[name], before[name])} == set(UNUSED)
-
-
-@ORDERS
-def test_tied_weights_stay_tied_through_inner_steps(first_order):
-    """The moved weights, put into a network that ties them, give what the model gives."""
-    encoder, tied = SmallEncoder(), SmallEncoder(seed=1).embedder
-    net, features = encoder.embedder, encoder.features(["a", "b", "c"], "text")
-    adapted = Model(net, 0.5, first_order).clone()
-
-    for _ in range(3):
-        adapted.adapt(adapted(features)[:, 0].square().mean())
-    trained = [name for name, weight in net.named_parameters() if weight.requires_grad]
-    tied.load_state_dict(dict(zip(trained, adapted.weights, strict=True)), strict=False)
-    tied.load_state_dict({name: p for name, p in net.named_parameters() if not p.requires_grad}, strict=False)
-
-    assert "second.weight" not in trained
-    assert torch.equal(tied(features), adapted(features))
-    assert not torch.equal(tied(features), net(features))

@@ -61,8 +61,7 @@ FORMS = [*(({}, steps) for steps in (1, 2, 5)), *((variant, 2) for variant in VA
 
 
 @pytest.mark.parametrize(
-    ("variant", "steps", "first_order"),
-    [({}, 2, True), *((*form, bool(i % 2)) for i, form in enumerate(FORMS))],
+    ("variant", "steps", "first_order"), [({}, 2, True), *((*form, bool(i % 2)) for i, form in enumerate(FORMS))]
 )
 def test_outer_loss_and_gradient_are_those_of_algorithm_3(encoder, variant, first_order, steps):
     learner = make(encoder, inner_steps=steps, first_order=first_order, **variant)

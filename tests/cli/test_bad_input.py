@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from helpers.commands import metasearch
 from metasearch.cli import main
 from metasearch.errors import DataError
-from metasearch.runs.rows import read_rows
 
 TRAIN = ["train", "--mode", "trans", "--encoder", "tiny"]
 
@@ -72,17 +71,6 @@ def test_a_folder_with_something_else_in_it_is_kept(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.slow
-def test_a_rate_that_blows_up_ends_with_code_4_and_keeps_what_was_written(tmp_path):
-    folder = tmp_path / "run"
-    sizes = ["--set=budget.meta_train=40", "--set=budget.meta_valid=4", "--set=budget.eval_every=1"]
-    train = ["train", "--task", "demo-sts", "--mode", "mono-bi", "--encoder", "tiny"]
-    error = failing(*train, *sizes, "--set=options.inner_lr=1e38", "--set=options.inner_steps=2", "-o", folder, code=4)
-    assert "Try a smaller rate" in error
-    rows = read_rows(folder / "results.jsonl")
-    assert {row["learner"] for row in rows} == {"zero-shot"}
-
-
 def test_debug_shows_the_traceback_and_keeps_the_code(monkeypatch):
     arguments = ["train", "--mode", "transs", "--debug"]
     monkeypatch.setattr(sys, "argv", ["metasearch", *arguments])
@@ -108,11 +96,6 @@ def test_a_cell_of_a_study_traces_a_bug_and_says_what_a_user_can_mend_in_one_lin
     assert result.exit_code == code
     assert ("Traceback" in result.stderr) == traced
     assert len(result.stderr.splitlines()) == 1 or traced
-
-
-@pytest.mark.parametrize("args", [["resume"], ["report", "-o", "x"], ["ls", "--include"]])
-def test_a_name_that_is_too_long_is_an_error_of_one_line(args):
-    assert "File name too long" in failing(*args, "x" * 5_000, code=5)
 
 
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly():

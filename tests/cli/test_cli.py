@@ -72,13 +72,6 @@ def test_plain_sentence_transformers_loads_the_model_and_scores_the_same(trained
     assert {(row["measure"], row["language"]): pytest.approx(row["value"], abs=1e-9) for row in scores} == stored
 
 
-def test_resuming_a_finished_run_only_prints_its_report(trained):
-    folder, first = trained
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-    assert metasearch("resume", folder).stdout == first.stdout
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before
-
-
 def test_json_prints_one_object_and_nothing_else(tmp_path):
     args = ["train", "--task", "demo-sts", "--mode", "mono-bi", *QUICK, "-o", tmp_path / "run", "--json"]
     found = json.loads(metasearch(*args).stdout)

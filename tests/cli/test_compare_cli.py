@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -52,16 +50,3 @@ def test_csv_is_one_table_with_the_values_of_json(folder):
     assert float(rows[0]["p (Holm)"]) == maml["holm"]
     assert float(rows[2]["95% from"]) == maml["languages"]["ar"]["training"]["low"]
     assert float(rows[2]["fixed models to"]) == maml["languages"]["ar"]["interval"]["high"]
-
-
-@pytest.mark.slow
-def test_comparing_loads_no_torch_and_not_all_of_scipy(folder):
-    code = (
-        "import sys\n"
-        "from metasearch.cli import main\n"
-        f"try: main(['compare', {str(folder)!r}])\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        "print('HEAVY', [x for x in ('torch', 'transformers', 'scipy.stats', 'sklearn') if x in sys.modules])\n"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines()[-1] == "HEAVY []"

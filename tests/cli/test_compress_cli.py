@@ -11,8 +11,6 @@ from helpers.commands import metasearch
 from metasearch.encoders.builtin import tiny
 from metasearch.encoders.open import open_checkpoint
 
-QUICK = ["--max-steps", 2, *(f"--set=episodes.{key}=2" for key in "kq")]
-
 
 @pytest.fixture(scope="module")
 def tiny_student(tmp_path_factory):
@@ -61,19 +59,6 @@ def test_a_bottleneck_is_best_for_the_words_that_texts_have(tmp_path):
         (student.get_input_embeddings().multiplied_out()[ids] - rows).norm() for student in students
     )
     assert of_weighed < of_plain
-
-
-@pytest.mark.slow
-def test_a_student_can_be_meta_trained_and_what_was_learned_is_a_student(tiny_student, tmp_path):
-    folder, run = tiny_student[0], tmp_path / "run"
-    metasearch("train", "--task", "demo-sts", "--mode", "mono-bi-multi", "--encoder", folder, *QUICK, "-o", run)
-    before, after = open_checkpoint(str(folder)), open_checkpoint(str(run / "model"))
-    weights = dict(after.embedder.named_parameters())
-    assert weights.keys() == dict(before.embedder.named_parameters()).keys()
-    moved = {name for name, weight in before.embedder.named_parameters() if not weight.equal(weights[name])}
-    assert any("word_embeddings.table" in name for name in moved)
-    assert any("word_embeddings.projection" in name for name in moved)
-    assert any("encoder.layer.0" in name for name in moved)
 
 
 @pytest.mark.slow

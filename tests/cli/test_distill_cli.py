@@ -7,18 +7,7 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
 from helpers.declarations import write_variant
-from helpers.parallel import (
-    DEV,
-    FOLDERS,
-    PAIRS,
-    STAGES,
-    distill,
-    events,
-    flags,
-    results,
-    save_assistant,
-    write_corpus,
-)
+from helpers.parallel import DEV, FOLDERS, PAIRS, STAGES, distill, events, flags, results, save_assistant, write_corpus
 from metasearch.algorithms.distill import Distill
 from metasearch.compress.student import make_static
 from metasearch.config.distill_run import DistillConfig
@@ -129,18 +118,6 @@ def test_the_scores_of_a_stage_are_those_that_evaluate_gives_its_model(whole, pl
         own = [row for row in rows if row["learner"] == label and row["task"] == "few"]
         stored = [row for row in own if row["pool"] == "multilingual"]
         assert {(row["measure"], row["language"]): pytest.approx(row["value"], abs=1e-9) for row in stored} == found
-
-
-@pytest.mark.parametrize(
-    ("change", "code", "says"),
-    [
-        ("--student=nowhere/at/all", 6, "encoder 'nowhere/at/all': no such folder"),
-        ("--set=student.recurrent=3", 2, "recurrent 3: 4 layers are no multiple of it"),
-    ],
-)
-def test_what_only_a_later_stage_needs_is_checked_before_the_first_one_trains(place, tmp_path, change, code, says):
-    assert says in distill(*flags(place, change), "-o", tmp_path / "run", code=code).stderr
-    assert not (tmp_path / "run" / FOLDERS[0] / "log.jsonl").exists()
 
 
 @pytest.mark.slow

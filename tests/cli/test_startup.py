@@ -10,7 +10,7 @@ import pytest
 from helpers.commands import metasearch
 from helpers.studies import Made, write_run
 
-HEAVY = ("torch", "transformers", "sentence_transformers", "learn2learn", "scipy", "sklearn")
+HEAVY = ("torch", "transformers", "sentence_transformers", "learn2learn", "scipy", "scipy.stats", "sklearn")
 
 
 LOOKING_UP = [
@@ -30,7 +30,8 @@ def test_looking_things_up_and_reporting_import_no_torch(tmp_path):
     """One process does everything; what it has loaded by then is listed after each command."""
     run = write_run(tmp_path / "run", Made(1.0, learner="maml"))
     report = ["report", str(run), "-o", str(tmp_path / "report")]
-    commands = [*LOOKING_UP, report]
+    compare = ["compare", str(run)]
+    commands = [*LOOKING_UP, compare, report]
     code = (
         "import sys, metasearch\n"
         "assert metasearch.__all__\n"
@@ -43,7 +44,7 @@ def test_looking_things_up_and_reporting_import_no_torch(tmp_path):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     said = [line for line in result.stdout.splitlines() if line.startswith("HEAVY")]
-    loaded = [(args, "['scipy']" if args is report else "[]") for args in commands]  # for its intervals
+    loaded = [(args, "['scipy']" if args in (compare, report) else "[]") for args in commands]  # for its intervals
     assert said == [" ".join(["HEAVY", *args, names]) for args, names in loaded]
 
 

@@ -99,15 +99,3 @@ def test_compress_writes_a_static_student_that_is_exported_trimmed_and_cut_again
     for flags in (["--bottleneck", 4], ["--trim-vocab", texts]):
         refused = metasearch("compress", tmp_path / "student", *flags, "-o", tmp_path / "no", code=6).stderr
         assert "a static encoder has no transformer to compress" in refused
-
-
-@pytest.mark.slow
-def test_a_static_student_is_trained_in_second_order_and_loads_again(tmp_path):
-    metasearch("compress", "tiny", "--static", "tokens", "-o", tmp_path / "student")
-    quick = ["--max-steps", 1, "--set=episodes.k=2", "--set=episodes.q=2", "--set=options.first_order=false"]
-    given = ["--mode", "mono-bi", "--encoder", tmp_path / "student", *quick]
-    result = metasearch("train", *given, "-o", tmp_path / "run")
-    assert "attention" not in result.stderr
-    before, after = (SentenceTransformer(str(tmp_path / name), device="cpu") for name in ("student", "run/model"))
-    moved = (after[0].embedding.weight - before[0].embedding.weight).abs().amax(1)
-    assert 0 < int((moved > 0).sum()) < len(moved)

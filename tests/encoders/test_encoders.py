@@ -47,17 +47,6 @@ def test_making_an_encoder_from_a_seed_leaves_the_random_stream_alone():
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_vectors_are_unit_float32_in_the_order_of_the_texts(encoder):
-    vectors = encoder.encode(TEXTS, "question", batch_size=3)
-    assert vectors.shape == (len(TEXTS), tiny.DIMENSIONS)
-    assert vectors.dtype == np.float32
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
-    one_by_one = np.concatenate([encoder.encode([text], "question") for text in TEXTS])
-    np.testing.assert_allclose(vectors, one_by_one, atol=1e-6)
-    assert (vectors[0] == vectors[6]).all()
-    assert len(np.unique(vectors.round(4), axis=0)) == len(set(TEXTS))
-
-
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
 def test_each_distinct_text_is_encoded_once(encoder, batch_size):
     rows = []

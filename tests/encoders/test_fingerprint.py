@@ -7,13 +7,12 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from tokenizers import Tokenizer
 
 from helpers.backbones import make
-from helpers.tokenizers import TOKENIZERS, around
-from metasearch.compress.student import make_static, make_student
+from helpers.tokenizers import around
+from metasearch.compress.student import make_static
 from metasearch.config.roles import Role
 from metasearch.encoders.encoder import Encoder
 
@@ -26,13 +25,6 @@ def encoder():
 def another(encoder):
     """Return an equal encoder that shares nothing with the first."""
     return Encoder(copy.deepcopy(encoder.model), encoder.name, encoder.max_length)
-
-
-def loaded(folder):
-    return Encoder(SentenceTransformer(str(folder), device="cpu"), "loaded")
-
-
-# What changes it.
 
 
 def test_every_single_weight_counts():
@@ -162,25 +154,3 @@ def test_where_a_static_encoder_cuts_texts_counts_by_its_side(encoder, options, 
     found = [each.encode(texts, "text") for each in (first, second)]
     assert np.allclose(*found, atol=1e-5) is not counts
     assert (first.fingerprint != second.fingerprint) is counts
-
-
-# What does not.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["modernbert", *TOKENIZERS, "student"])
-def test_saving_reloading_and_moving_the_folder_do_not_change_it(tmp_path, kind):
-    """Kept vectors are found again by a later run, which loads the encoder from where it was saved."""
-    if kind in TOKENIZERS:
-        encoder = around(kind)
-    else:
-        student = kind == "student"
-        encoder = make_student(make("bert"), bottleneck=4, recurrent=3) if student else make(kind, dense=True)
-    before = encoder.fingerprint
-    encoder.save(tmp_path / "first")
-    assert encoder.fingerprint == before
-    again = loaded(tmp_path / "first")
-    assert again.fingerprint == before
-    again.encode(["the key is under a mat"], "text")
-    again.save(tmp_path / "second")
-    assert loaded((tmp_path / "second").rename(tmp_path / "moved")).fingerprint == before

@@ -46,14 +46,6 @@ def doctor(folder):
     return [(each.state, each.found) for each in examine_folder(folder).findings]
 
 
-def test_a_list_of_modules_that_is_missing_is_named(folder, caplog):
-    (folder / "modules.json").unlink()
-    encoder = open_checkpoint(str(folder), LENGTHS)
-    said = f"it has no modules.json; {MEANS}"
-    assert lines(caplog) == [("WARNING", f"encoder '{folder}': {said}")]
-    assert [encoder.prompt(role) for role in ("question", "candidate")] == ["", ""]
-
-
 def test_a_plain_transformers_checkpoint_gives_means_of_tokens_and_a_line_says_so(tmp_path, caplog):
     made = make("bert")
     made.model[0].auto_model.save_pretrained(tmp_path)
@@ -61,7 +53,7 @@ def test_a_plain_transformers_checkpoint_gives_means_of_tokens_and_a_line_says_s
     np.testing.assert_allclose(
         open_checkpoint(str(tmp_path), LENGTHS).encode(TEXTS, "text"), made.encode(TEXTS, "text"), atol=1e-6
     )
-    assert ("WARNING", f"encoder '{tmp_path}': it has no modules.json; {MEANS}") in lines(caplog)
+    assert lines(caplog) == [("WARNING", f"encoder '{tmp_path}': it has no modules.json; {MEANS}")]
 
 
 def test_a_plain_decoder_gives_the_last_token_and_a_line_says_so(tmp_path, caplog):
@@ -133,18 +125,12 @@ def test_a_module_of_an_installed_package_asks_for_trust(trust, says, folder):
         open_checkpoint(str(folder), trust_remote_code=trust)
 
 
-def test_a_folder_that_cannot_be_loaded_is_an_error_of_one_line(folder):
-    (folder / "modules.json").write_text('["Pooling"]')
-    with pytest.raises(EncoderError, match=rf"^encoder '{folder}' cannot be loaded: [^\n]+$"):
-        open_checkpoint(str(folder))
-    assert doctor(folder)[0][0] == "bad"
-
-
 def test_a_file_that_lists_no_modules_is_named(folder):
     for content in ("[]", "{", "{}", "null", '["a"]', '[{"type": "", "path": ""}]', '[{"type": 5}]'):
         (folder / "modules.json").write_text(content)
         with pytest.raises(EncoderError, match=rf"{folder}/modules.json: expected a JSON list of modules[^\n]*$"):
             open_checkpoint(str(folder))
+    assert doctor(folder)[0][0] == "bad"
 
 
 def test_a_damaged_file_of_weights_is_named(folder):

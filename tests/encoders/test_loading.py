@@ -61,9 +61,7 @@ def test_weights_that_do_not_fit_are_refused_and_never_drawn(change, config, say
 
 
 @pytest.mark.parametrize(
-    "change",
-    [without("pooler"), added("embeddings.position_ids")],
-    ids=["no-pooler", "positions-of-older-releases"],
+    "change", [without("pooler"), added("embeddings.position_ids")], ids=["no-pooler", "positions-of-older-releases"]
 )
 def test_a_pooler_that_no_vector_depends_on_may_be_missing(change, tmp_path, caplog):
     assert_as_made(renamed(tmp_path / "model", change))

@@ -5,6 +5,7 @@ import hashlib
 import pytest
 import yaml
 
+from helpers.e5_texts import QUESTIONS
 from metasearch.config.measure import Measure
 from metasearch.config.roles import MaxLength
 from metasearch.data.benchmark import load_benchmark
@@ -13,18 +14,7 @@ from metasearch.evaluation.evaluate import evaluate
 
 LANGUAGES = ("ar", "de", "el", "en", "es", "fr", "hi", "it", "nl", "ru", "th", "tr")
 TEXTS = {
-    "ar": "أين المفتاح؟",
-    "de": "Wo ist der Schlüssel für die große Tür?",
-    "el": "Πού είναι το κλειδί;",
-    "en": "Where is the key?",
-    "es": "¿Dónde está la llave del señor?",
-    "fr": "Où est la clé du garçon?",
-    "hi": "चाबी कहाँ है?",
-    "it": "Dov'è la chiave? È là.",
-    "nl": "Waar is de sleutel?",
-    "ru": "Где ключ?",
-    "th": "กุญแจอยู่ที่ไหน",
-    "tr": "Anahtar nerede, İğneli çanta mı?",
+    **{language: QUESTIONS[language] for language in LANGUAGES},
     "emoji": "🗝️🏠🐈‍⬛ 👩🏽‍🚀",
     "rare": "𠮷龘𪚥 ꙮ ᚠᛇᚻ",
     "nothing": "",

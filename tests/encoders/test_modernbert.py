@@ -7,30 +7,16 @@ from transformers.models.modernbert import modeling_modernbert
 
 from benchmarks.mini.vocabulary import train_tokenizer, with_vocabulary
 from helpers.backbones import LENGTHS, LOCAL_AND_GLOBAL, TEXTS, make
-from helpers.commands import metasearch
 from metasearch.compress import onnx_folder
 from metasearch.compress.thinning import thin
-from metasearch.config import yaml
 from metasearch.encoders.open import open_checkpoint
 from metasearch.training.packing.probe import packing_plan
 
 LOCAL, GLOBAL = LOCAL_AND_GLOBAL
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("modernbert") / "model"
-    make("modernbert").save(path)
-    return path
-
-
 def config_of(encoder):
     return encoder.model[0].auto_model.config
-
-
-def differ(one, other):
-    """Return how much vectors of two encoders differ at most."""
-    return np.abs(one.encode(TEXTS, "text") - other.encode(TEXTS, "text")).max()
 
 
 @pytest.mark.parametrize("layers", [(1, 4), (1, 2, 3, 5), 4])
@@ -83,24 +69,3 @@ def test_a_graph_is_checked_up_to_512_tokens_as_no_table_of_positions_ends():
     exported = Same(encoder)
     assert onnx_folder.difference(encoder, exported) < 1e-5
     assert exported.longest == 512
-
-
-@pytest.mark.slow
-def test_it_is_trained_from_a_folder_without_padding(folder, tmp_path):
-    given = [
-        "--task",
-        "demo-sts",
-        "--mode",
-        "mono-bi",
-        "--learner",
-        "maml",
-        "--max-steps",
-        2,
-        "--checkpointing",
-        "layers",
-    ]
-    said = metasearch("train", "--encoder", folder, *given, "--checkpointing", "layers", "-o", tmp_path / "run").stderr
-    assert "padded" not in said
-    assert yaml.tree(tmp_path / "run" / "config.yaml")["config"]["compute"]["checkpointing"] == "layers"
-    trained = open_checkpoint(str(tmp_path / "run" / "model"), LENGTHS)
-    assert differ(trained, make("modernbert")) > 1e-5

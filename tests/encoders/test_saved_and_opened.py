@@ -9,6 +9,7 @@ import torch
 
 from helpers.backbones import POSITIONS, make
 from helpers.tiers import others_slow
+from helpers.tokenizers import TOKENIZERS, around
 from metasearch.compress.student import make_static, make_student
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.cross_encoder import load_cross_encoder
@@ -50,6 +51,8 @@ MADE = {
     "compressed": lambda folder: make_student(make("bert"), bottleneck=4, recurrent=3),
     "int8": stored,
     "neutral": neutralised,
+    "modernbert": lambda folder: make("modernbert", dense=True),
+    **{kind: lambda folder, kind=kind: around(kind) for kind in TOKENIZERS},
     "prompts": partial(with_prompts, {"question": "q: ", "candidate": "c: ", "text": "t: "}),
 }
 
@@ -59,7 +62,7 @@ def test_an_encoder_that_is_saved_and_opened_is_the_same(tmp_path, kind):
     made = MADE[kind](tmp_path)
     # A static encoder has one length in its files.
     lengths = MaxLength(question=17, candidate=17, text=17) if kind == "static" else LENGTHS
-    encoder = Encoder(copy.deepcopy(made.model), kind, lengths)
+    encoder = Encoder(made.model, kind, lengths)
     assert encoder.fingerprint == made.fingerprint
     encoder.save(tmp_path / "saved")
     opened = open_checkpoint(str(tmp_path / "saved"))

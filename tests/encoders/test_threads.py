@@ -26,7 +26,7 @@ def test_threads_truncate_a_text_at_the_length_of_its_own_role(load):
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(excess, range(600)))
+            found = list(pool.map(excess, range(200)))
     finally:
         sys.setswitchinterval(interval)
     assert not any(found)

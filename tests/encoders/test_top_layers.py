@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from metasearch.encoders.load import load_encoder
+from helpers.backbones import make
 from metasearch.encoders.top_layers import TopEncoder, lower_states
 
 TEXTS = {"question": ["Where is the key?", "Wo?", "Where is the key?"], "candidate": ["Under the mat. " * 9, "There"]}
@@ -16,7 +16,7 @@ def project(vectors):
 
 @pytest.mark.parametrize("top", [1, 2])
 def test_vectors_and_gradients_are_those_of_the_whole_encoder(top):
-    whole = load_encoder("mini", device="cpu")
+    whole = make("bert", layers=3)
     whole.embedder.double()
     fast = TopEncoder(whole, lower_states(whole, top, TEXTS))
     trained = {name: weight for name, weight in fast.embedder.named_parameters() if weight.requires_grad}
@@ -37,7 +37,7 @@ def test_vectors_and_gradients_are_those_of_the_whole_encoder(top):
 
 
 def test_training_the_top_layers_trains_the_encoder():
-    whole = load_encoder("mini", device="cpu")
+    whole = make("bert", layers=3)
     before = whole.encode(TEXTS["candidate"], "candidate")
     fast = TopEncoder(whole, lower_states(whole, 1, TEXTS))
     with torch.no_grad():
@@ -49,7 +49,7 @@ def test_training_the_top_layers_trains_the_encoder():
 
 
 def test_an_encoder_without_layers_below_has_no_states():
-    assert lower_states(load_encoder("tiny", device="cpu"), 12, TEXTS) is None
-    whole = load_encoder("mini", device="cpu")
+    assert lower_states(make("bert", layers=1), 12, TEXTS) is None
+    whole = make("bert", layers=3)
     fast = TopEncoder(whole, lower_states(whole, 1, TEXTS))
     assert np.array_equal(fast.encode(["Where is it?"], "question"), whole.encode(["Where is it?"], "question"))

@@ -55,16 +55,17 @@ def test_a_query_whose_letters_are_mostly_unknown_is_named(caplog):
     ]
 
 
-@pytest.mark.parametrize(("name", "lost"), [("mini", "100%"), ("mini-e5", "100%")])
-def test_built_in_encoders_of_twelve_languages_do_not_know_japanese(name, lost, caplog):
+@pytest.mark.parametrize("name", ["mini", "mini-e5"])
+def test_built_in_encoders_of_twelve_languages_do_not_know_japanese(name, caplog):
     reasons = warn_of_unknown(ms.load_encoder(name), [("ja", JAPANESE), ("de", GERMAN)])
     assert set(reasons) == {"ja"}
     assert caplog.messages == [
-        f"encoder '{name}' hardly knows language 'ja': {lost} of its letters are unknown to the tokenizer, or several "
+        f"encoder '{name}' hardly knows language 'ja': 100% of its letters are unknown to the tokenizer, or several "
         "tokens each; --encoder e5 knows it"
     ]
 
 
+@pytest.mark.slow  # 118 million weights are opened
 def test_the_large_encoder_knows_both_and_no_invented_script():
     try:
         encoder = ms.load_encoder("e5")

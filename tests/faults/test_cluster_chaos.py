@@ -9,13 +9,11 @@ import pytest
 
 from helpers import ray_cluster, slurm_cluster
 from helpers.chaos import Chaos, FinishedCells, kill_one
-from helpers.crossval import FLAGS, inline, run, scores
+from helpers.crossval import EIGHT, scores, undisturbed
 from helpers.slurm_cluster import slurm
 from metasearch.pipelines.study.folder import StudyFolder
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(3600)]
-
-STUDY = [*FLAGS, "--seeds=0,1,2,3", "--max-steps=40", "--set=budget.meta_train=4000", "--set=budget.eval_every=0"]
 
 
 def jobs():
@@ -74,15 +72,13 @@ def disturb_ray(cluster, runner):
 
 def check(study, begin, ends, tmp_path):
     """Begin a study again and again until it is done, and compare it with one that nothing disturbed."""
-    with pytest.MonkeyPatch.context() as patch:
-        inline(patch)
-        run(*STUDY, "-o", tmp_path / "expected")
+    expected = undisturbed(tmp_path / "expected", *EIGHT)
     chaos, cells, code = Chaos(), FinishedCells(study), None
     while code != 0:
         code = begin(chaos, cells)
     assert set(chaos.ends) <= ends
     rows = scores(study.path)
-    assert rows == scores(tmp_path / "expected")
+    assert rows == expected
     assert len(cells) == 8
     print(f"\n{chaos}; {len(cells)} of 8 cells, {len(rows)} scores")  # noqa: T201
 
@@ -91,7 +87,7 @@ def test_what_is_done_on_slurm_is_done_once_whatever_is_killed(tmp_path):
     if why := slurm_cluster.missing():
         pytest.skip(why)
     study = StudyFolder(tmp_path / "study")
-    command = ["crossval", *STUDY, "--launcher=slurm", "--launcher-set=cpus=1", "-o", study.path]
+    command = ["crossval", *EIGHT, "--launcher=slurm", "--launcher-set=cpus=1", "-o", study.path]
     with slurm_cluster.cluster() as cluster:
 
         def begin(chaos, cells):
@@ -107,7 +103,7 @@ def test_what_is_done_on_slurm_is_done_once_whatever_is_killed(tmp_path):
 def test_what_is_done_on_ray_is_done_once_whatever_is_killed(tmp_path):
     study = StudyFolder(tmp_path / "study")
     with ray_cluster.cluster() as cluster:
-        command = ["crossval", *STUDY, *cluster.flags, "-o", study.path]
+        command = ["crossval", *EIGHT, *cluster.flags, "-o", study.path]
 
         def begin(chaos, cells):
             return chaos.run(command, lambda runner: disturb_ray(cluster, runner), (2, 10), cells.watch)

@@ -111,22 +111,13 @@ def check(begin, first, tmp_path, every, capsys):
     assert any("COMMIT" in str(moment) for moment in found)
 
 
-EVERY = [
-    pytest.param(1, marks=[pytest.mark.exhaustive, pytest.mark.timeout(0)]),
-    pytest.param(None, marks=pytest.mark.slow),
-]
-
-
-@pytest.mark.parametrize("every", EVERY)
-def test_a_first_build_that_is_killed_goes_on(tmp_path, every, capsys):
-    check(build, None, tmp_path, every, capsys)
-
-
-@pytest.mark.parametrize("every", EVERY)
-def test_dropping_files_that_is_killed_leaves_the_old_or_the_new(tmp_path, every, capsys):
-    check(drop, build, tmp_path, every, capsys)
-
-
-@pytest.mark.parametrize("every", EVERY)
-def test_an_update_that_is_killed_leaves_the_old_or_the_new(tmp_path, every, capsys):
-    check(update, build, tmp_path, every, capsys)
+@pytest.mark.parametrize(
+    "every",
+    [
+        pytest.param(1, marks=[pytest.mark.exhaustive, pytest.mark.timeout(0)]),
+        pytest.param(None, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize(("begin", "first"), [(build, None), (drop, build), (update, build)])
+def test_a_killed_writer_leaves_the_old_or_the_new_and_goes_on(begin, first, tmp_path, every, capsys):
+    check(begin, first, tmp_path, every, capsys)

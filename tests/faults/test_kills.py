@@ -17,6 +17,7 @@ SMALL = [
     *("--set=budget.meta_train=8", "--set=budget.meta_valid=0", "--set=budget.eval_every=1"),
     *("--set=episodes.k=2", "--set=episodes.q=2", "--max-steps=2", "--device=cpu", "--encoder=tiny"),
 ]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(0)]
 VOLATILE = ("facts.json", "report.md", "SHA256SUMS", ".lock")
 """Files that name times or hashes of those that do, or hold nothing."""
 
@@ -146,44 +147,32 @@ def written_again(begin, whole, out, moment):
     return differing(whole, out)
 
 
-def judged(kind, found, wrong, capsys):
+def check(begin, wrong_after, tmp_path, name, capsys):
+    """Kill a command at each of its moments; `wrong_after` tells what is wrong with what comes after one."""
+    # The same name for all, as folders may name themselves.
+    whole = tmp_path / "whole" / name
+    whole.parent.mkdir()
+    found, wrong = moments(begin(whole), whole.parent), {}
+    for i, moment in enumerate(found):
+        out = tmp_path / str(i) / name
+        out.parent.mkdir()
+        if problem := wrong_after(whole, out, moment):
+            wrong[str(moment)] = problem
+        shutil.rmtree(out.parent, ignore_errors=True)
     with capsys.disabled():
-        sys.stdout.write(f"\n{kind}: killed at {len(found)} moments, {len(found) - len(wrong)} survived\n")
+        sys.stdout.write(f"\nkilled at {len(found)} moments, {len(found) - len(wrong)} survived\n")
     assert wrong == {}
 
 
-@pytest.mark.exhaustive
-@pytest.mark.timeout(0)
 @pytest.mark.parametrize("kind", WRITING)
 def test_what_is_killed_while_it_writes_is_there_whole_or_not_at_all(place, tmp_path, kind, capsys):
-    whole = tmp_path / "whole" / "out"
-    whole.parent.mkdir()
-    found = moments(WRITING[kind](place, whole), whole.parent)
-    wrong = {}
-    for i, moment in enumerate(found):
-        out = tmp_path / str(i) / "out"
-        out.parent.mkdir()
-        problem = written_again(WRITING[kind](place, out), whole, out, moment)
-        if problem:
-            wrong[str(moment)] = problem
-    judged(kind, found, wrong, capsys)
+    begin = partial(WRITING[kind], place)
+    check(begin, lambda whole, out, moment: written_again(begin(out), whole, out, moment), tmp_path, "out", capsys)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.timeout(0)
 @pytest.mark.parametrize("kind", RESUMABLE)
 def test_what_is_killed_at_any_moment_comes_to_the_same(place, tmp_path, kind, capsys):
-    # The same name for all, as folders may name themselves.
-    whole = tmp_path / "whole" / "run"
-    whole.parent.mkdir()
-    begin, go_on = RESUMABLE[kind]
-    found = moments(begin(place, whole), whole.parent)
-    wrong = {}
-    for i, moment in enumerate(found):
-        out = tmp_path / str(i) / "run"
-        out.parent.mkdir()
-        problem = survived(begin(place, out), go_on(out), whole, out, moment)
-        if problem:
-            wrong[str(moment)] = problem
-        shutil.rmtree(out.parent, ignore_errors=True)
-    judged(kind, found, wrong, capsys)
+    begin, go_on = partial(RESUMABLE[kind][0], place), RESUMABLE[kind][1]
+    check(
+        begin, lambda whole, out, moment: survived(begin(out), go_on(out), whole, out, moment), tmp_path, "run", capsys
+    )

@@ -10,6 +10,7 @@ from metasearch.pipelines.folders import open_run
 from metasearch.pipelines.study import runner
 from metasearch.pipelines.study.cell import begin_attempt
 from metasearch.pipelines.study.launchers import JobEnd
+from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import read_rows
 
 STEPS = 8
@@ -17,6 +18,12 @@ FLAGS = [
     "--task=demo-sts", "--encoder=tiny", "--mode=mono-bi", "--learner=fine-tune", "--folds=0,", "--seeds=0",
     f"--max-steps={STEPS}", "--threads=1", "--device=cpu", "--encoder=tiny",
 ]  # fmt: skip
+
+
+LONG = [*FLAGS, "--max-steps=40", "--set=budget.meta_train=4000", "--set=budget.eval_every=0"]
+"""A training of some seconds, so that it can be stopped on its way."""
+EIGHT = [*LONG, "--seeds=0,1,2,3"]
+"""Eight cells, of which four are such trainings."""
 
 
 def without(*names):
@@ -80,6 +87,11 @@ def undisturbed(folder, *flags):
 def attempts(study, name):
     """Return how often a cell was begun."""
     return study.log(name).read_text(encoding="utf-8", errors="replace").count("--- attempt, ")
+
+
+def steps(study, name=TUNED):
+    """Return the steps that the log of a cell has."""
+    return [event["step"] for event in RunFolder(study.at(name)).events() if "dev" not in event]
 
 
 def scores(folder):

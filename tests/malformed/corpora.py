@@ -63,7 +63,7 @@ TEXTS = [
         3,
         "a.txt:1: not UTF-8",
         {"a.txt": b"\xff\n"},
-    ),
+    )
 ]
 SCORES = [
     Row("scores, a file that exists", "evaluate --encoder tiny -o TMP/notes.txt", 5, "notes.txt exists already",

@@ -5,20 +5,13 @@ from collections.abc import Iterator
 
 from malformed.row import Row
 
-SOUND = {
-    "train": "train --mode mono-bi --encoder tiny -o TMP/out",
-    "show": "show demo",
-    "ls": "ls tasks",
-}
+SOUND = {"train": "train --mode mono-bi --encoder tiny -o TMP/out", "show": "show demo", "ls": "ls tasks"}
 """Command lines that are in order, as far as their options go: all commands share what reads options."""
 MISSPELT = {"train": ("--learnr", "--learner"), "show": ("--modes", "--mode"), "ls": ("--includes", "--include")}
 VALUED = {"train": "--task", "show": "--recipe", "ls": "--include"}
 VALUES = [
     ("train --mode trans --recipe reptile --learner maml", "recipe 'reptile' is for learner 'reptile', not 'maml'"),
-    (
-        "train --mode trans --learner maml-align",
-        "3 links, such as mono -> bi -> multi; 'el_el -> el_ar' has 2",
-    ),
+    ("train --mode trans --learner maml-align", "3 links, such as mono -> bi -> multi; 'el_el -> el_ar' has 2"),
     ("train --mode trans --task demo-sts", r"\(modes of demo-sts: mono-bi, mono-bi-multi, mono-mono\)"),
     ("train --mode trans --set outer.rl=1", r"outer.rl: unknown key\. Did you mean 'lr'"),
     ("train --mode trans --set outer.lr=fast", "outer.lr: input should be a valid number"),
@@ -28,10 +21,7 @@ VALUES = [
     ("train --mode trans --set labels=8", "labels=8 limits only train, but meta-valid would use labels of dev"),
     ("train --mode trans --checkpointing gradcache --set options.first_order=false", "no effect in second order"),
     ("train --mode trans --set labels=0", "labels: input should be greater than or equal to 1"),
-    (
-        "train --mode trans --set 'budget={epochs: 1}' --set budget.epochs=3",
-        "budget.epochs is part of budget; omit",
-    ),
+    ("train --mode trans --set 'budget={epochs: 1}' --set budget.epochs=3", "budget.epochs is part of budget; omit"),
     ("evaluate --task demo --prompt 'text=query: '", "--prompt text=…: task 'demo' has no such role; it has query"),
     ("evaluate --prompt query=a --prompt question=b", "'question=b': the role already has the prompt 'a'"),
     ("train --mode mono-bi --max-steps 0", "'--max-steps': 0 is not in the range x>=1"),
@@ -105,6 +95,8 @@ PLACES = [
     ("train --mode mono-bi --encoder tiny -o /dev/null/out", 5, "/dev/null/out.*(cannot be written|exists already)"),
     ("report TMP -o TMP/out", 5, "is no study and no run"),
     (f"evaluate --encoder tiny --include TMP/{'x' * 300}", 5, "File name too long"),
+    (f"resume TMP/{'x' * 300}", 5, "File name too long"),
+    (f"report TMP/run -o TMP/{'x' * 300}", 5, "File name too long"),
 ]
 
 

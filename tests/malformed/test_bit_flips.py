@@ -47,43 +47,31 @@ def scores(folder):
     return [{key: value for key, value in row.items() if key not in ("versions", "processor")} for row in rows]
 
 
-def compared(folder):
-    return ("compare", "--json", folder)
-
-
-def reported(folder):
-    return ("report", "--json", folder, "-o", folder.parent / "report")
-
-
-def resumed(folder):
-    return ("resume", "--json", folder)
-
-
-def examined(folder):
-    return ("doctor", folder)
+COMMANDS = {
+    "compare": ("--json", "FOLDER"),
+    "report": ("--json", "FOLDER", "-o", "FOLDER/../report"),
+    "resume": ("--json", "FOLDER"),
+    "doctor": ("FOLDER",),
+}
 
 
 def answer(command, folder):
     """Return exit code, answer and error of a command; the answer is what its output and its files say of scores."""
     shutil.rmtree(folder.parent / "report", ignore_errors=True)
-    ran = CliRunner().invoke(main, [str(arg) for arg in command(folder)])
+    ran = CliRunner().invoke(main, [command, *(arg.replace("FOLDER", str(folder)) for arg in COMMANDS[command])])
     assert "Traceback" not in ran.output
     assert "a bug in metasearch" not in ran.output
-    if ran.exit_code or command is examined:
+    if ran.exit_code or command == "doctor":
         return ran.exit_code, None, ran.output
-    if command is reported:
+    if command == "report":
         tables = json.loads((folder.parent / "report" / "tables.json").read_text(encoding="utf-8"))
         return 0, tables, ran.output
-    if command is resumed and (folder / "results.jsonl").is_file():
+    if command == "resume" and (folder / "results.jsonl").is_file():
         return 0, scores(folder), ran.output
     return 0, ran.stdout, ran.output
 
 
-READERS = {
-    "run": (compared, reported, resumed, examined),
-    "stopped": (resumed, examined),
-    "study": (compared, reported, resumed, examined),
-}
+READERS = {"run": tuple(COMMANDS), "stopped": ("resume", "doctor"), "study": tuple(COMMANDS)}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -108,7 +96,7 @@ def test_a_flipped_bit_changes_no_answer_without_an_error_that_names_a_file(plac
                 # A model is the user's to change; it is only read, by `doctor`. So is what is not finished, but for its
                 # checkpoints.
                 mine = path.parts[0] == "model" or path.name == "study.yaml" or name == "stopped"
-                if mine and command is not examined and not path.parts[0].startswith("checkpoint"):
+                if mine and command != "doctor" and not path.parts[0].startswith("checkpoint"):
                     continue
                 fresh()
                 flipped(folder / path, seed)
@@ -116,9 +104,9 @@ def test_a_flipped_bit_changes_no_answer_without_an_error_that_names_a_file(plac
                 if code and (
                     code not in DOCUMENTED or not re.search(r"[\w-]+\.[a-z]+|SHA256SUMS|checkpoint|model", said)
                 ):
-                    wrong.append((command.__name__, str(path), seed, code, said[-300:]))
+                    wrong.append((command, str(path), seed, code, said[-300:]))
                 if not code and found != expected[command]:
-                    wrong.append((command.__name__, str(path), seed, "another answer"))
+                    wrong.append((command, str(path), seed, "another answer"))
     assert wrong == []
 
 

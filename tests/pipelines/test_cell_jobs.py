@@ -59,12 +59,7 @@ def test_settings_become_parameters_of_slurm():
     found = slurm_parameters(LauncherConfig("slurm", settings), threads=2)
     assert (found["cpus_per_task"], found["srun_args"]) == (4, ["--cpus-per-task=4"])
     assert (found["signal_delay_s"], found["gpus_per_node"]) == (300, 1)
-    assert found["additional_parameters"] == {
-        "requeue": True,
-        "mem": "8G",
-        "partition": "gpu",
-        "time": "4:00:00",
-    }
+    assert found["additional_parameters"] == {"requeue": True, "mem": "8G", "partition": "gpu", "time": "4:00:00"}
     assert slurm_parameters(LauncherConfig("slurm"), threads=2)["cpus_per_task"] == 2
 
 

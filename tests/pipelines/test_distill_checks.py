@@ -50,6 +50,8 @@ def ema(place, *more):
         (["--evaluate=demp"], 2, r"unknown task 'demp'\. Did you mean 'demo'\?"),
         (["--evaluate=unmeasured"], 2, "pearsen"),
         (["--evaluate=sts17", "--data=EMPTY"], 3, "sts17"),
+        (["--student=nowhere/at/all"], 6, "encoder 'nowhere/at/all': no such folder"),
+        (["--set=student.recurrent=3"], 2, "recurrent 3: 4 layers are no multiple of it"),
     ],
 )  # fmt: skip
 def test_what_a_later_stage_or_its_scores_lack_ends_the_run_before_the_first_one(place, tmp_path, given, code, says):

@@ -16,14 +16,6 @@ def place(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_part_of_the_stages_runs_in_their_order(place, tmp_path):
-    ran = FOLDERS[:2]
-    distill(*flags(place, "--stages=assistant,embedding", steps=1), "-o", tmp_path / "run")
-    assert sorted(path.name for path in (tmp_path / "run").glob("[0-9]-*")) == sorted(ran)
-    assert weights(tmp_path / "run") == weights(tmp_path / "run" / ran[-1])
-
-
-@pytest.mark.slow
 def test_a_student_learns_what_the_last_layer_gives_at_every_token(place, tmp_path):
     """Of fewer layers and a narrower word table, its error is smaller after four steps."""
     chosen = small("student", options__output="states", options__target="own", monitor="accuracy", outer__lr=1e-3)

@@ -1,6 +1,5 @@
 """The contract of launchers, with real processes: on this machine, by the commands of Slurm, and on a Ray cluster."""
 
-import json
 import os
 import re
 import signal
@@ -10,7 +9,7 @@ import pytest
 
 from helpers import slurm
 from helpers.commands import metasearch
-from helpers.crossval import FLAGS, TUNED, ZERO, attempts
+from helpers.crossval import FLAGS, LONG, TUNED, ZERO, attempts, steps
 from helpers.launchers import LAUNCHERS, Runner, place
 from metasearch.config.run import RunConfig
 from metasearch.pipelines.study.cell import last_error
@@ -20,9 +19,6 @@ from metasearch.runs.folder import RunFolder
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
-STEPS = 40
-LONG = [*FLAGS, f"--max-steps={STEPS}", "--set=budget.meta_train=4000", "--set=budget.eval_every=0"]
-"""Of some seconds, so that it can be stopped on its way."""
 BAD = "maml-mono-bi/fold-0-seed-0"
 
 
@@ -32,12 +28,6 @@ def where(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     with place(request.param, folder) as (flags, _):
         yield flags, request.param, folder
-
-
-def steps(study):
-    path = study.at(TUNED) / "log.jsonl"
-    events = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-    return [event["step"] for event in events if "dev" not in event]
 
 
 def values(folder):
@@ -97,7 +87,7 @@ def test_a_study_that_is_killed_stopped_and_requeued_has_the_bits_of_an_undistur
     assert f"stopped; progress is saved. Continue with: metasearch resume {study.path}" in wrote
     assert "; model and checkpoint are saved" in last_error(study.log(TUNED))
     reached = len(steps(study))
-    assert 12 <= reached < STEPS
+    assert 12 <= reached < 40
     with Runner("resume", study.path) as runner:
         runner.until(lambda: len(steps(study)) > reached)
         if name == "slurm":  # as before a time limit
@@ -108,7 +98,7 @@ def test_a_study_that_is_killed_stopped_and_requeued_has_the_bits_of_an_undistur
     assert code == 0, wrote
     assert attempts(study, TUNED) == {"local": 4, "slurm": 3, "ray": 3}[name]
     assert attempts(study, ZERO) == 1
-    assert steps(study) == list(range(1, STEPS + 1))
+    assert steps(study) == list(range(1, 40 + 1))
     assert not study.jobs.exists()
 
     config = RunFolder(study.at(TUNED)).stored(RunConfig).config

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.configs import nested, through
-from helpers.training import Killed, kill
+from helpers.training import Killed, Recorder, kill
 from metasearch.config.library import load_recipe
 from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import RunConfig
@@ -21,7 +21,6 @@ from metasearch.evaluation.study.read import read_study
 from metasearch.pipelines.folders import open_run
 from metasearch.pipelines.neutral import neutralise, train_texts
 from metasearch.pipelines.train import TrainRun
-from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import MEAN, read_rows
 
 SMALL = [
@@ -133,22 +132,10 @@ def test_a_study_has_an_arm_with_and_one_without_the_map_and_names_what_differs(
     ]
 
 
-class Stop(Callback):
-    """Dies in a step."""
-
-    def __init__(self, step):
-        self.step = step
-
-    def on_step(self, step, total, phase, terms):
-        """Die."""
-        if step == self.step:
-            kill()
-
-
 def test_a_run_that_died_goes_on_to_the_bits_of_one_that_did_not(runs, tmp_path):
     when = "after"
     with pytest.raises(Killed):
-        TrainRun(run_of(*stage(when)), tmp_path / "run").execute(through(Stop(2)))
+        TrainRun(run_of(*stage(when)), tmp_path / "run").execute(through(Recorder(2, kill)))
     assert (tmp_path / "run/checkpoint").is_dir()
     open_run(tmp_path / "run").execute()
     for name in ("model/model.safetensors", "model/3_Dense/model.safetensors"):

@@ -5,6 +5,7 @@ import pytest
 from helpers.commands import metasearch
 from helpers.parallel import BATCH, distill, flags, save_assistant, texts, write_corpus
 from metasearch.data.benchmark import load_benchmark
+from metasearch.runs.rows import read_rows
 
 TOO_FAST = "outer.lr=1e30"
 """A rate that makes weights infinite at the first step, and the loss of the second NaN."""
@@ -30,6 +31,7 @@ def test_a_training_names_the_episodes_and_saves_their_texts(tmp_path):
     asked = {question.text for question in data.questions}
     assert {line.split("? ")[1] for line in lines if line.strip().startswith("? ")} <= asked
     assert sum(line.strip().startswith("? ") for line in lines) >= 3 * 2
+    assert {row["learner"] for row in read_rows(run / "results.jsonl")} == {"zero-shot"}
 
 
 @pytest.mark.slow

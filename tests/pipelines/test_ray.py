@@ -3,14 +3,11 @@
 import pytest
 
 from helpers import ray_cluster
-from helpers.crossval import FLAGS, TUNED, ZERO, attempts, scores, undisturbed
+from helpers.crossval import EIGHT, LONG, TUNED, ZERO, attempts, scores, undisturbed
 from helpers.launchers import Runner
 from metasearch.pipelines.study.folder import StudyFolder
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
-
-LONG = [*FLAGS, "--max-steps=40", "--set=budget.meta_train=4000", "--set=budget.eval_every=0"]
-EIGHT = [*LONG, "--seeds=0,1,2,3"]
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """A full disk: what is refused before it, and how a run goes on after it."""
 
-import resource
 import shlex
-import signal
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -10,30 +8,23 @@ import pytest
 
 from helpers.commands import metasearch
 from helpers.crossval import FLAGS, inline
+from helpers.files import largest_file
 from helpers.parallel import write_corpus
 from metasearch.encoders.builtin import tiny
 from metasearch.training.checkpoint import CheckpointStore
 
 TRAIN = ("train", "--task=demo-sts", "--mode=mono-bi", "--encoder=tiny", "--learner=fine-tune", "--max-steps=2")
 EVERY = "--set=budget.eval_every=1"
-SMALL = 4096
-"""Bytes."""
 
 
 @contextmanager
 def full_disk():
-    """Let the disk be full when a checkpoint is written: no file can be larger than `SMALL`."""
+    """Let the disk be full when a checkpoint is written: no file can have more than 4 KiB."""
     save = CheckpointStore.save
 
     def limited(self, checkpoint):
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, limits[1]))
+        with largest_file(4096):
             save(self, checkpoint)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-            signal.signal(signal.SIGXFSZ, ignored)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CheckpointStore, "save", limited)

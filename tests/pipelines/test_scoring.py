@@ -1,8 +1,5 @@
 """An encoder is scored once in a run folder, what is kept of each question stands beside its scores, one at a time."""
 
-import subprocess
-import sys
-
 import pytest
 
 from helpers.commands import metasearch
@@ -110,33 +107,11 @@ def test_a_task_that_is_all_test_is_scored_on_test_alone(tmp_path):
     assert [arm.label for arm in read_study([files.path]).arms] == ["ours"]
 
 
-HOLDER = """
-import sys
-from filelock import FileLock
-with FileLock(sys.argv[1] + "/.lock"):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def held_elsewhere(tmp_path):
-    """A run folder, not finished, that another process holds."""
-    from metasearch.config.library import load_recipe
-    from metasearch.config.run import RunConfig
-
-    config = nested(RunConfig, task="demo", mode="trans", encoder="tiny", recipe=load_recipe("maml-tiny"), max_steps=1)
-    files = RunFolder.create(tmp_path / "run", config, load_benchmark("demo").data.fingerprint)
-    command = [sys.executable, "-c", HOLDER, str(files.path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"held\n"
-        yield files, process
-        process.kill()
-
-
-def test_a_folder_that_another_process_holds_is_refused_and_left_as_it_is(held_elsewhere):
-    files, _ = held_elsewhere
-    before = {path.name for path in files.path.iterdir()}
-    result = metasearch("resume", files.path, code=5)
+def test_a_folder_that_is_at_work_is_refused_and_left_as_it_is(tmp_path):
+    config = nested(ScoreConfig, task="demo-sts", encoder="tiny")
+    files = RunFolder.create(tmp_path / "run", config, load_benchmark("demo-sts").data.fingerprint)
+    with files.held():
+        before = {path.name for path in files.path.iterdir()}
+        result = metasearch("resume", files.path, code=5)
     assert f"{files.path}: another process is at work in this folder; wait for it to end" in result.output
     assert {path.name for path in files.path.iterdir()} == before

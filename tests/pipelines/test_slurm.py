@@ -1,6 +1,5 @@
 """Studies on a real cluster of Slurm: what ends and interrupts jobs there. Without accounting: `sacct` never helps."""
 
-import json
 import re
 import signal
 import time
@@ -9,15 +8,13 @@ import pytest
 
 from helpers import slurm_cluster
 from helpers.commands import metasearch
-from helpers.crossval import FLAGS, TUNED, attempts, scores, undisturbed
+from helpers.crossval import EIGHT, TUNED, attempts, scores, steps, undisturbed
 from helpers.launchers import Runner
 from helpers.slurm_cluster import slurm
 from metasearch.pipelines.study.folder import StudyFolder
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
-LONG = [*FLAGS, "--seeds=0,1,2,3", "--max-steps=40", "--set=budget.meta_train=4000", "--set=budget.eval_every=0"]
-"""Eight cells; four are trainings of some seconds, so that things can happen to them."""
 ON_SLURM = ["--launcher=slurm", "--launcher-set=cpus=1"]
 NOISE = ("Traceback", "accounting", "sacct", "submitit")
 
@@ -33,19 +30,13 @@ def cluster():
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
     """The scores of the same study in this process."""
-    return undisturbed(tmp_path_factory.mktemp("expected") / "study", *LONG)
+    return undisturbed(tmp_path_factory.mktemp("expected") / "study", *EIGHT)
 
 
 @pytest.fixture
 def study(tmp_path, cluster):
     cluster.clear()
     return StudyFolder(tmp_path / "a study's folder")
-
-
-def steps(study, name=TUNED):
-    path = study.at(name) / "log.jsonl"
-    events = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-    return [event["step"] for event in events if "dev" not in event]
 
 
 def running(study):
@@ -73,7 +64,7 @@ def quiet(wrote):
 
 
 def test_eight_cells_survive_requeue_a_lost_node_a_killed_controller_and_a_killed_runner(cluster, study, expected):
-    command = ["crossval", *LONG, *ON_SLURM, "-o", study.path]
+    command = ["crossval", *EIGHT, *ON_SLURM, "-o", study.path]
     with Runner(*command) as runner:
         # No job begins at this moment: its `srun` would fail.
         runner.until(lambda: len(running(study)) == 2)
@@ -103,7 +94,7 @@ def test_eight_cells_survive_requeue_a_lost_node_a_killed_controller_and_a_kille
 
 def test_a_time_limit_requeues_a_cell_with_the_same_bits(cluster, study, expected):
     flags = [*ON_SLURM, "--launcher-set=time=1 before=10"]
-    with Runner("crossval", *LONG, "--seeds=0", *flags, "-o", study.path) as runner:
+    with Runner("crossval", *EIGHT, "--seeds=0", *flags, "-o", study.path) as runner:
         _, job = one(runner, study)
         # Limits are whole minutes, and Slurm looks for them twice a minute: the training goes on one second in four.
         while attempts(study, TUNED) == 1 and len(steps(study)) < 30:
@@ -120,7 +111,7 @@ def test_a_time_limit_requeues_a_cell_with_the_same_bits(cluster, study, expecte
 
 
 def test_a_cancelled_cell_is_named_with_its_state_and_resumes(cluster, study, expected):
-    with Runner("crossval", *LONG, *ON_SLURM, "-o", study.path) as runner:
+    with Runner("crossval", *EIGHT, *ON_SLURM, "-o", study.path) as runner:
         name, job = one(runner, study)
         slurm("scancel", job)
         code, _, wrote = runner.ended()
@@ -137,7 +128,7 @@ def test_a_cancelled_cell_is_named_with_its_state_and_resumes(cluster, study, ex
 def test_refused_jobs_wait_for_room(cluster, study, expected):
     cluster.configure("MaxJobCount=4", "MinJobAge=2")
     try:
-        with Runner("crossval", *LONG, *ON_SLURM, "-o", study.path) as runner:
+        with Runner("crossval", *EIGHT, *ON_SLURM, "-o", study.path) as runner:
             code, _, wrote = runner.ended()
     finally:
         cluster.configure()
@@ -148,7 +139,7 @@ def test_refused_jobs_wait_for_room(cluster, study, expected):
 
 
 def test_ctrl_c_cancels_what_waits_and_saves_what_runs(cluster, study, expected):
-    with Runner("crossval", *LONG, *ON_SLURM, "-o", study.path) as runner:
+    with Runner("crossval", *EIGHT, *ON_SLURM, "-o", study.path) as runner:
         name, _ = one(runner, study)
         reached = len(steps(study, name))
         began = time.monotonic()

@@ -2,13 +2,12 @@
 
 import hashlib
 import multiprocessing
-import resource
-import signal
 
 import numpy as np
 import pytest
 import torch
 
+from helpers.files import largest_file
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
@@ -197,15 +196,8 @@ def test_a_piece_that_cannot_be_read_is_an_error_and_stays(tmp_path, small_piece
 
 def test_a_full_disk_names_the_folder_and_the_bytes_and_keeps_what_was_there(tmp_path):
     cached(tmp_path, Plain(), TEXTS[:10])
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
-        with pytest.raises(RunFolderError) as caught:
-            cached(tmp_path, Plain(), TEXTS)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, ignored)
+    with largest_file(1024), pytest.raises(RunFolderError) as caught:
+        cached(tmp_path, Plain(), TEXTS)
     assert "File too large. It needs " in str(caught.value)
     assert str(tmp_path) in str(caught.value)
     assert_kept(tmp_path, TEXTS[:10])

@@ -70,11 +70,7 @@ IDS = {
         "question-{}",
         "no id occurs in two languages ('frage-0' in de, 'question-0' in en). Tr",
     ),
-    "another case": (
-        "q{}",
-        "Q{}",
-        "no id occurs in two languages ('q0' in de, 'Q0' in en). Tr",
-    ),
+    "another case": ("q{}", "Q{}", "no id occurs in two languages ('q0' in de, 'Q0' in en). Tr"),
     "NFC and NFD": ("caf\u00e9-{}", "cafe\u0301-{}", None),
 }
 

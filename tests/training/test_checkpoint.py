@@ -1,12 +1,11 @@
 """Checkpoints are whole or not there."""
 
 import json
-import resource
-import signal
 
 import pytest
 import torch
 
+from helpers.files import largest_file
 from metasearch.errors import RunFolderError
 from metasearch.runs.folder import RunFolder
 from metasearch.training.checkpoint import Checkpoint, CheckpointStore
@@ -113,15 +112,8 @@ def test_an_edited_state_is_not_believed(tmp_path, change):
 def test_a_full_disk_keeps_the_last_checkpoint_and_leaves_no_stump(tmp_path):
     store = CheckpointStore(tmp_path)
     store.save(checkpoint(1))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-        with pytest.raises(RunFolderError, match="cannot be written"):
-            store.save(checkpoint(2, size=10_000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, ignored)
+    with largest_file(4096), pytest.raises(RunFolderError, match="cannot be written"):
+        store.save(checkpoint(2, size=10_000))
     assert_is(store.load(), 1)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
 

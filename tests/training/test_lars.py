@@ -54,9 +54,9 @@ def test_a_step_is_that_of_the_paper_also_while_the_rate_changes(momentum, decay
         torch.testing.assert_close(weights[name].detach(), expected[name], rtol=1e-13, atol=0)
 
 
-@pytest.mark.parametrize(("kind", "exempt"), [("lars", False), ("lars", True), ("adamw", True)])
-def test_the_state_by_name_goes_on_to_the_same_bits(kind, exempt):
-    settings = Outer(optimizer=kind, lr=0.1, weight_decay=0.1, exempt_bias_and_norm=exempt)
+@pytest.mark.parametrize("exempt", [False, True])
+def test_the_state_by_name_goes_on_to_the_same_bits(exempt):
+    settings = Outer(optimizer="lars", lr=0.1, weight_decay=0.1, exempt_bias_and_norm=exempt)
     whole = parameters(torch.float32)
     optimizer = outer.build(whole, settings)
     for i in range(2):

@@ -11,11 +11,7 @@ from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.network import Network
 
-CASES = [
-    Case("maml"),
-    Case("maml-align", sizes=(3, 2, 2)),
-    Case("distill", "translations", (4,)),
-]
+CASES = [Case("maml"), Case("maml-align", sizes=(3, 2, 2)), Case("distill", "translations", (4,))]
 
 
 def in_bf16(learner, episodes):

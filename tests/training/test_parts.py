@@ -51,8 +51,7 @@ def off(found, expected):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("output", "order", "workers"),
-    [("pooled", "as they come", 2), ("embedding", "longest first", 3)],
+    ("output", "order", "workers"), [("pooled", "as they come", 2), ("embedding", "longest first", 3)]
 )
 def test_the_gradient_in_parts_is_that_in_one(encoder, output, order, workers):
     texts = ORDERS[order]

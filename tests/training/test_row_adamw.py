@@ -54,8 +54,7 @@ def assert_equal(found, expected):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("block", "decay", "shape"),
-    [(1, 0.1, "linear"), (32 * H, 0.1, "cosine"), (2**18, 0.0, "none")],
+    ("block", "decay", "shape"), [(1, 0.1, "linear"), (32 * H, 0.1, "cosine"), (2**18, 0.0, "none")]
 )
 def test_sixty_steps_are_those_of_adamw_on_the_dense_gradient(monkeypatch, block, decay, shape):
     monkeypatch.setattr(optimizer, "BLOCK", block)

@@ -172,11 +172,12 @@ def test_code_that_needs_another_layout_has_the_same_gradients_and_a_note(bert, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["max", "weightedmean", "lasttoken"])
-def test_every_way_of_pooling_is_packed(bert, mode):
-    pooled = altered(bert, [Pooling(HIDDEN, pooling_mode=mode)])
-    notes, _ = assert_same(pooled, first_order=True)
+@pytest.mark.parametrize("mode", ["max", "weightedmean", "lasttoken", "dense"])
+def test_what_stands_behind_the_transformer_is_packed(bert, mode):
+    behind = [bert.model[1], Dense(HIDDEN, 5)] if mode == "dense" else [Pooling(HIDDEN, pooling_mode=mode)]
+    notes, found = assert_same(altered(bert, behind), first_order=mode != "dense")
     assert notes == ()
+    assert ("model.2.linear.weight" in found.dense) == (mode == "dense")
 
 
 @pytest.mark.slow
@@ -186,10 +187,3 @@ def test_a_text_may_have_no_token_at_all(bert):
     bert.model.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="$A", special_tokens=[])
     assert min(bert.lengths(AWKWARD, "candidate")) == 0
     assert_same(bert, first_order=True)
-
-
-@pytest.mark.slow
-def test_a_dense_layer_behind_the_pooling_is_packed(bert):
-    notes, found = assert_same(altered(bert, [bert.model[1], Dense(HIDDEN, 5)]))
-    assert notes == ()
-    assert found.dense["model.2.linear.weight"].shape == (5, HIDDEN)

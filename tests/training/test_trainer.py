@@ -7,16 +7,24 @@ import torch
 
 from helpers.gradients import PLAIN, REPTILE, STEPPING, encoder_of, outer
 from helpers.padded import PaddedGradients, padded
-from helpers.small import SmallEncoder
+from helpers.small import TOKENS, VOCABULARY, SmallEncoder
 from helpers.training import Recorder, same, start, weights, whole
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss
 from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, NonFiniteError
+from metasearch.evaluation.evaluate import evaluate
 from metasearch.pipelines import factory
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
+
+
+class Number(int):
+    """An episode that is the number of its place in a phase."""
+
+    arrangement = "en_en"
+    sets = ()
 
 
 class Plain:
@@ -27,7 +35,7 @@ class Plain:
 
     def batch(self, step, size):
         self.asked.append((step, size))
-        return list(range(size))
+        return [Number(step)] * size
 
 
 class Slope(EpisodeLearner):
@@ -68,14 +76,15 @@ def test_the_encoder_ends_with_the_weights_of_the_best_dev_score_and_stops_when_
     assert not same(weights(learner), snapshots[8][1])
 
 
-def trained(learner, outer, steps=4, size=3):
+def trained(learner, outer, steps=4, size=3, gradients=None):
     """Train a learner for some steps; return the terms of each, and what was asked of the source."""
     source, told = Plain(), []
     recorder = Recorder()
     recorder.on_step = lambda step, total, phase, terms: told.append(terms)
-    plan = Schedule((Phase("train", source, 2),), steps, size)
+    plan = Schedule((Phase("train", source, max(2, steps // 2)),), steps, size)
     pace = EvalSchedule(eval_every=0, patience=0)
-    outcome = Trainer(learner, PaddedGradients(), plan, outer, pace, dev=lambda: 0.5, callback=recorder).fit()
+    gradients = gradients or PaddedGradients()
+    outcome = Trainer(learner, gradients, plan, outer, pace, dev=lambda: 0.5, callback=recorder).fit()
     assert (outcome.steps, outcome.reason) == (steps, "finished")
     return told, source.asked
 
@@ -108,6 +117,52 @@ def test_the_rate_of_each_step_follows_the_schedule_and_is_told():
     rates = [0.2 * 1 / 2, 0.2, 0.2 * 2 / 3, 0.2 * 1 / 3]
     assert [terms["lr"] for terms in told] == pytest.approx(rates, rel=1e-15)
     torch.testing.assert_close(bias.detach(), before - sum(rates), rtol=1e-14, atol=1e-15)
+
+
+class Words(EpisodeLearner):
+    """Draws a few of its encoder's words for an episode."""
+
+    losses = None  # not asked: the outer loss is all there is
+
+    def __init__(self):
+        super().__init__(SmallEncoder(), Loss(), None)
+        self.table = self.encoder.embedder.tokens.weight
+
+    def outer_loss(self, episodes):
+        draw = torch.Generator().manual_seed(episodes[0])
+        ids = torch.randint(VOCABULARY // 2, (3, TOKENS), generator=draw) + episodes[0] % 3
+        wanted = torch.randn(3, self.table.shape[1], generator=draw, dtype=torch.float64)
+        return OuterLoss((self.encoder.embedder({"input_ids": ids}) * wanted).sum())
+
+
+def as_rows(learner, episodes, *_):
+    """Take the outer gradient, of the word table as rows that hold only the words of the step."""
+    loss = padded(learner, episodes)
+    gradient = learner.table.grad.to_sparse(1)
+    twice = gradient.indices().repeat(1, 2), gradient.values().repeat(2, 1) / 2  # as where two were added
+    learner.table.grad = torch.sparse_coo_tensor(*twice, gradient.shape, check_invariants=True)
+    return loss
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"weight_decay": 0.1, "exempt_bias_and_norm": True, "clip": 0.5, "warmup": 0.2, "decay": "cosine"},
+        {"optimizer": "lars", "weight_decay": 0.1, "clip": 0.5},
+    ],
+)
+def test_a_word_table_with_a_gradient_of_rows_is_trained_as_with_the_whole_one(settings):
+    rowwise, full, start = Words(), Words(), weights(Words())
+    (rows, _), (plain, _) = (
+        trained(learner, Outer(lr=0.05, **settings), steps=12, size=1, gradients=gradients)
+        for learner, gradients in ((rowwise, as_rows), (full, None))
+    )
+    for name, expected in weights(full).items():
+        torch.testing.assert_close(weights(rowwise)[name], expected, rtol=1e-12, atol=1e-14)
+    assert not torch.equal(weights(full)["tokens.weight"], start["tokens.weight"])
+    assert [terms["grad"] for terms in rows] == pytest.approx([terms["grad"] for terms in plain], rel=1e-13)
+    assert max(terms["grad"] for terms in rows) > settings.get("clip", 0)
 
 
 EXPLODING = {case.learner: case for case in (*STEPPING, REPTILE, *PLAIN)}.values()
@@ -211,3 +266,14 @@ def test_bf16_runs_in_first_order_and_is_refused_in_second():
     learner, benchmark, recipe = start("maml-tiny", "trans", "options.first_order=false")
     with pytest.raises(ConfigError, match="bfloat16 needs first order"):
         factory.fit(learner, benchmark, recipe, precision="bfloat16")
+
+
+@pytest.mark.slow
+def test_dev_scores_while_training_have_the_precision_of_the_run(monkeypatch):
+    learner, benchmark, recipe = start("fine-tune-tiny", "mono-bi", "budget.meta_valid=0", "budget.eval_every=0")
+    asked = []
+    monkeypatch.setattr(
+        factory, "evaluate", lambda *args, **keys: asked.append(keys["precision"]) or evaluate(*args, **keys)
+    )
+    factory.fit(learner, benchmark, recipe, max_steps=1, precision="bfloat16")
+    assert asked == ["bfloat16"] * 2  # before and after the step
