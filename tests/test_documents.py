@@ -63,6 +63,8 @@ def test_links_lead_to_files_and_headings(document):
         target = (folder / path).resolve() if path else ROOT / document
         assert target.exists(), path
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+    for path in re.findall(r"`(tests/[\w/]+\.py)", DOCUMENTS[document]):
+        assert (ROOT / path).is_file(), path
 
 
 def test_the_citation_is_of_this_version():
