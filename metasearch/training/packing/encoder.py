@@ -27,7 +27,6 @@ class Workers:
     def __init__(self, make: Callable[[], Network]) -> None:
         self._make = make
         self._networks: list[Network] = [make()]
-        self._mode: bool | None = None
 
     def each(self, jobs: Sequence[Job], work: Callable[[Network, Job], Result], most: int) -> list[Result]:
         """Return each job's result, in their order, by `most` threads; by the caller's own if it is 1."""
@@ -55,10 +54,8 @@ class Workers:
 
     def train(self, mode: bool) -> None:
         """Turn dropout on or off."""
-        if mode != self._mode:
-            for network in self._networks:
-                network.train(mode)
-            self._mode = mode
+        for network in self._networks:
+            network.train(mode)
 
 
 _DEFAULT_WORKERS = 4
