@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Self, cast
@@ -20,7 +20,6 @@ from metasearch.encoders.load import load_encoder
 from metasearch.encoders.maps import Projection, estimate
 from metasearch.encoders.neutral import ProjectedEncoder, append, is_neutral
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
-from metasearch.encoders.top_layers import LowerStates, Texts, TopEncoder, lower_states
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines import factory
@@ -35,8 +34,6 @@ from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.training import prepare, shuffled
 
-TRAINED = 3
-"""Layers that are trained, the top ones; the states below them are computed once."""
 _TIMED = 64
 """Passages that are encoded to tell how long others take."""
 
@@ -46,23 +43,19 @@ class Workshop:
     """Makes and scores the encoders of the steps from the base encoder, which never changes.
 
     Attributes:
-        data: all labels and passages.
         vectors: of all texts by the base encoder, which took `per_text` seconds each.
         searched: the index of the documents, if there are any, in which steps that train nothing are scored.
         languages: that have a part in the projection.
         aligned: folder of the encoder that was aligned on translations.
-        states: of all texts below the trained layers, of the base encoder and of the aligned one (True).
     """
 
     config: TuneConfig
     encoder: Encoder
-    data: RetrievalData
     vectors: CachedEncoder
     searched: SearchedIndex | None = None
     per_text: float = 0.0
     languages: tuple[str, ...] = ()
     aligned: Path | None = None
-    states: dict[bool, LowerStates | None] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -92,7 +85,7 @@ class Workshop:
         with report_progress(encoder, partial(callback.on_encode, "documents")):
             (encoder if searched else vectors).encode(some, "candidate")
         per_text = (time.perf_counter() - start) / len(some)
-        return cls(config, encoder, data, vectors, searched, per_text, languages)
+        return cls(config, encoder, vectors, searched, per_text, languages)
 
     def score(
         self, step: Step, benchmark: Benchmark, ranked: Sequence[Pool], callback: Callback
@@ -102,7 +95,7 @@ class Workshop:
             return self.searched.score(step, benchmark, ranked)
         test, sharpness = cast(RetrievalData, benchmark.split.test), None
         if step.trains:
-            encoder: TextEncoder = CachedEncoder(self._train(step, benchmark, callback)[1])
+            encoder: TextEncoder = CachedEncoder(self.make(step, benchmark, callback))
         else:
             encoder = self.vectors
             if step.projected:
@@ -121,10 +114,6 @@ class Workshop:
             DataError: there are too few labels to train on.
             Interrupted: by Ctrl-C or SIGTERM.
         """
-        return self._train(step, benchmark, callback)[0]
-
-    def _train(self, step: Step, benchmark: Benchmark, callback: Callback) -> tuple[Encoder, Encoder]:
-        """Return a new encoder, and one of the same weights that is faster on the texts of the labels."""
         config = self.config
         vectors: TextEncoder | None = None if step.aligned else self.vectors
         start = config.encoder.model_copy(update={"name": str(self.aligned)}) if step.aligned else config.encoder
@@ -133,26 +122,13 @@ class Workshop:
             projection = self._projection(benchmark, callback)
             vectors = ProjectedEncoder(self.vectors, projection)
             append(encoder, projection)
-        fast = encoder
         if step.trains:
             trained, recipe = prepare(step, benchmark, config.encoder.name)
-            if states := self._states(encoder, step.aligned):
-                fast = TopEncoder(encoder, states)
-            learner = factory.make_learner(recipe, fast)
+            learner = factory.make_learner(recipe, encoder)
             outcome = factory.fit(learner, trained, recipe, seed=config.seed, callback=callback, vectors=vectors)
             if outcome.reason == "interrupted":
                 raise interrupted(f"stopped after step {outcome.steps}")
-        return encoder, fast
-
-    def _states(self, encoder: Encoder, aligned: bool) -> LowerStates | None:
-        """Return the states below the layers that are trained, which all folds share; None where all are trained."""
-        if aligned not in self.states:
-            data = self.data
-            texts: Texts = {
-                "question": [each.text for each in data.questions], "candidate": [each.text for each in data.candidates]
-            }  # fmt: skip
-            self.states[aligned] = lower_states(encoder, TRAINED, texts)
-        return self.states[aligned]
+        return encoder
 
     def _projection(self, benchmark: Benchmark, callback: Callback) -> Projection:
         settings = ProjectionSettings(languages=self.languages)
