@@ -222,10 +222,10 @@ def find_study(path: Path) -> Path | None:
 def _run(path: Path, source: str) -> Run:
     tree = read_config(path)
     rows = read_rows(path / "results.jsonl", complete=True)
-    run = Run(path, source, flat(tree), tuple(rows), RunFolder(path).facts(), unseen_languages(tree))
+    facts = RunFolder(path).facts()
     # After the reading, which names the line where it can.
     RunFolder(path).require_unchanged()
-    return run
+    return Run(path, source, flat(tree), tuple(rows), facts, unseen_languages(tree))
 
 
 def unseen_languages(tree: Mapping[str, Any]) -> frozenset[str]:
