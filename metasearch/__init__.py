@@ -45,7 +45,7 @@ _HOME = {  # module, and the name there where it is another one; with a colon al
     "neutralise": "pipelines.neutral",
     "open_searcher": "search.indexes",
     "read_study": "evaluation.study.read",
-    "tune": "search.tune.job",
+    "tune": "search.tune.call",
 }
 
 __all__ = sorted(_HOME)

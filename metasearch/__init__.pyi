@@ -25,5 +25,5 @@ from metasearch.pipelines.neutral import neutralise as neutralise
 from metasearch.search.indexes import index_documents as index_documents
 from metasearch.search.indexes import open_searcher as open_searcher
 from metasearch.search.tune.adapt.job import adapt as adapt
-from metasearch.search.tune.job import tune as tune
+from metasearch.search.tune.call import tune as tune
 from metasearch.version import __version__ as __version__

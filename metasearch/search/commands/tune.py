@@ -50,7 +50,7 @@ def command(labels: str, output: Path, as_json: bool, **flags: Any) -> None:
     """
     from metasearch.evaluation.report.formats import terminal
     from metasearch.runs.progress import ProgressBar
-    from metasearch.search.tune.job import tune
+    from metasearch.search.tune.call import tune
 
     result = tune(labels, output, open_callback=ProgressBar, **flags)
     print_result(

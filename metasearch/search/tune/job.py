@@ -10,43 +10,34 @@ report.html, report.md
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from metasearch.config import registry, yaml
-from metasearch.config.languages import UNKNOWN
-from metasearch.config.run import DEFAULT_ENCODER, Device, TuneConfig
+from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.formats.documents import is_address, is_path
 from metasearch.data.labels import load_labels
-from metasearch.data.locate import absolute
-from metasearch.data.records import Candidate, RetrievalData, texts_of
+from metasearch.data.records import RetrievalData, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import DataError, Interrupted, RunFolderError
 from metasearch.io import NEW, move
-from metasearch.pipelines.run import ENCODER, Run, silent, stopped
+from metasearch.pipelines.run import ENCODER, Run, stopped
 from metasearch.runs.callbacks import Callback, OpenCallback
-from metasearch.runs.folder import CONFIG, RunFolder
 from metasearch.runs.torchrun_env import require_alone
-from metasearch.search.documents.chunking import Chunker, Settings
-from metasearch.search.documents.passage import Notes, Section
 from metasearch.search.index.adapters import AdapterFacts
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.passages import ROLE, cutting
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.query.update import update
-from metasearch.search.settings import IndexSettings
 from metasearch.search.tune.adapt.job import Trial
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.compare import Comparison
+from metasearch.search.tune.documents import cut_long, index_settings
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.search.tune.report import write_report
 from metasearch.search.tune.steps import Step, list_steps
-from metasearch.search.tune.table import Table
 from metasearch.search.tune.workshop import project_alone
 
 log = logging.getLogger(__name__)
@@ -194,149 +185,3 @@ class TuneRun(Run[TuneConfig]):
                 f"{self.files.path}: its scores are of other passages: the documents changed, or an earlier version "
                 "scored labelled texts; choose another -o"
             )
-
-
-Truncated = Callable[[Sequence[str]], Sequence[bool]]
-
-
-def index_settings(data: RetrievalData) -> IndexSettings:
-    """Return how the documents of a tuning become passages: languages are detected among the languages of labels."""
-    # Answers that are names of pages have no language.
-    quoted = (each.language for each in data.candidates if not (is_path(each.text) or is_address(each.text)))
-    languages = {*(question.language for question in data.questions), *quoted} - {UNKNOWN}
-    return IndexSettings(detect=tuple(sorted(languages)) if len(languages) > 1 else "all")
-
-
-def cut_long(data: RetrievalData, how: Settings, truncated: Truncated) -> tuple[RetrievalData, str]:
-    """Return data with long candidates in passages, and a line that counts them, empty where none is long.
-
-    Each passage answers what the document answers. They are one page: a ranked list has it once, at its best passage.
-    The first passage keeps the candidate's id. `truncated` tells which texts the encoder does not read to their end.
-    """
-    cuts = truncated([each.text for each in data.candidates])
-    long = [each for each, cut in zip(data.candidates, cuts, strict=True) if cut and not each.page]
-    if not long:
-        return data, ""
-    chunker = Chunker(how)
-    passages = {each.id: _passages(each, chunker) for each in long}
-    candidates = [passage for each in data.candidates for passage in passages.get(each.id, [each])]
-    names = {each.id: [passage.id for passage in passages.get(each.id, [each])] for each in data.candidates}
-    grades = {(question, name): grade for (question, whole), grade in data.grades.items() for name in names[whole]}
-    count = sum(map(len, passages.values()))
-    note = (
-        f"{len(long)} of {len(data.candidates)} labelled documents are longer than the encoder reads, so they were cut "
-        f"into {count} passages of {how.limit} tokens at most; each is an answer, and a document counts once."
-    )
-    return replace(data, candidates=tuple(candidates), grades=grades), note
-
-
-def _passages(document: Candidate, chunker: Chunker) -> list[Candidate]:
-    texts = [text for _, text in chunker.cut(Section(document.text), Notes())]
-    ids = [document.id, *(f"{document.id} passage {number}" for number in range(2, len(texts) + 1))]
-    return [replace(document, id=name, text=text, page=document.id) for name, text in zip(ids, texts, strict=True)]
-
-
-Paths = str | Path | Sequence[str | Path]
-
-
-@dataclass(frozen=True)
-class TuneResult:
-    """A finished tuning: its folder, the text of `report.md`, and the kept step, None if no labels were held out."""
-
-    folder: Path
-    report: str
-    choice: Choice | None
-
-    @property
-    def encoder(self) -> Encoder:
-        """The encoder that was kept, loaded from `model/`."""
-        return load_encoder(str(self.folder / "model"))
-
-    @property
-    def table(self) -> list[dict[str, Any]]:
-        """The lines of the report, the simplest step first."""
-        return [
-            {"step": str(each.step), "pool": each.pool, "mean": each.mean.mean, "low": each.mean.low,
-             "high": each.mean.high, "gain": each.gain.mean, "p": each.p, "kept": each.kept}
-            for each in (self.choice.standings if self.choice else ())
-        ]  # fmt: skip
-
-
-def tune(
-    labels: Any,
-    output: str | Path = "tuned",
-    *,
-    documents: Paths = (),
-    base: str | Sequence[str] = (),
-    translations: Paths = (),
-    encoder: str = DEFAULT_ENCODER,
-    columns: Mapping[str, str] | None = None,
-    ignore_identical_ids: bool = False,
-    learners: Sequence[str] = (),
-    folds: int = 4,
-    time: float | None = None,
-    seed: int = 0,
-    same_page: bool | None = None,
-    accept: bool = False,
-    device: Device = "auto",
-    trust_remote_code: bool = False,
-    open_callback: OpenCallback = silent,
-) -> TuneResult:
-    """Compare the search without labels with other ones on held-out folds, and keep one that is significantly better.
-
-    The same call continues a tuning that was stopped.
-
-    Args:
-        labels: a path, dicts, a pandas or `datasets` table (see `metasearch.load_labels`), `RetrievalData`, or a
-            `Benchmark`, whose first folds and pools are then used.
-        output: folder of the result.
-        documents: files and folders to index.
-        base: addresses that stand for the documents, or for a folder of them as `ADDRESS=FOLDER`; found by default.
-        translations: files, folders and hub names of translations to align the encoder on first.
-        encoder: built-in name, local folder or hub name.
-        columns: name of a value → its column, such as `{"query": "question"}`.
-        ignore_identical_ids: of labels in a BEIR folder: see `metasearch.load_labels`.
-        learners: further learners to try, such as `maml`.
-        folds: held-out folds; fewer for few labels.
-        time: seconds that it may take; the most expensive steps and folds are dropped.
-        seed: random seed of folds and episodes.
-        same_page: whether translations of a page answer what it answers; by default where the documents' paths or
-            groups show them.
-        accept: keep a step although it harms questions in one language, or one side of the search.
-        device: device of the encoders.
-        trust_remote_code: run Python code that comes with the encoder.
-        open_callback: opens a progress callback.
-
-    Raises:
-        MetasearchError: of every kind; finished work is saved.
-    """
-    path = str(labels) if isinstance(labels, str | Path) else ""
-    asked = {
-        "labels": _from_anywhere(path), "columns": dict(columns or {}), "ignore_identical_ids": ignore_identical_ids,
-        "documents": _listed(documents), "translations": _listed(translations),
-        "encoder": {"name": _from_anywhere(encoder), "trust_remote_code": trust_remote_code},
-        "base": (base,) if isinstance(base, str) else tuple(base),
-        "learners": tuple(learners), "folds": folds, "device": device, "seed": seed,
-        "same_page": same_page, "accept": accept,
-    }  # fmt: skip
-    config, folder = yaml.check(asked, TuneConfig, "tune"), Path(output)
-    run = TuneRun(config, folder, None if path else labels, time)
-    if (folder / CONFIG).is_file():
-        run.began = run.files.stored(TuneConfig)
-        before, now = (each.model_dump(mode="json") for each in (run.began.config, config))
-        if other := "; ".join(f"{key} is {before[key]}, not {now[key]}" for key in now if before[key] != now[key]):
-            raise RunFolderError(f"{folder} holds a tuning with other settings ({other}); choose another -o")
-    result = run.execute(open_callback, trust_remote_code)
-    choice = Choice.of(Table.read(RunFolder(folder), accept)) if result.rows else None
-    if choice and f"Kept: {choice.kept}. " not in result.report:
-        log.warning("%s: another version chose the model by another rule; see report.md", folder)
-    return TuneResult(folder, result.report, choice)
-
-
-def _listed(paths: Paths) -> tuple[str, ...]:
-    return tuple(absolute(str(path)) for path in ([paths] if isinstance(paths, str | Path) else paths))
-
-
-def _from_anywhere(name: str) -> str:
-    """Return a file, folder or encoder by a name that means the same from every folder."""
-    return absolute(name) if name and name not in registry.names("encoders") and Path(name).exists() else name

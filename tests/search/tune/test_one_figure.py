@@ -11,7 +11,7 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.indexes import index_documents, open_searcher
 from metasearch.search.tune import job
 from metasearch.search.tune.adapt.job import Trial
-from metasearch.search.tune.job import tune
+from metasearch.search.tune.call import tune
 from metasearch.search.tune.steps import ADAPTER, ANSWERED, Step
 from metasearch.search.tune.table import Table
 

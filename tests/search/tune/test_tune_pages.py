@@ -10,7 +10,7 @@ from metasearch.errors import DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
-from metasearch.search.tune.job import cut_long
+from metasearch.search.tune.documents import cut_long
 from metasearch.search.tune.labels import Labels, warn_of_form
 from metasearch.search.tune.pages import Pages
 
