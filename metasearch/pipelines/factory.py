@@ -191,6 +191,23 @@ def _check_loss(recipe: Recipe, benchmark: Benchmark) -> None:
             f"{where}: episodes.translations: no loss would read them; --set loss.name=infonce --set loss.align=jsd "
             "(or infonce) does, and --set episodes.translations=false draws none"
         )
+    if getattr(loss.options, "align", "none") == "infonce":
+        _warn_of_single_questions(recipe, benchmark)
+
+
+def _warn_of_single_questions(recipe: Recipe, benchmark: Benchmark) -> None:
+    """Warn about sets with one question, where alignment has no other translation to compare with."""
+    sizes, chains = recipe.episodes, [chain for chains in benchmark.arrangements.values() for chain in chains]
+    supports = [chain.variants[0] for chain in chains]
+    queries = [variant for chain in chains for variant in chain.variants[1:]]
+    for key, count, variants in (("k", sizes.k, supports), ("q", sizes.q, queries)):
+        single = [each for each in dict.fromkeys(variants) if count <= sizes.n_neg * len(each.candidates)]
+        if single:
+            log.warning(
+                "loss.align=infonce is 0 in sets of one question, as in %s with episodes.%s=%d and "
+                "episodes.n_neg=%d: a greater %s, or a smaller n_neg, gives them more",
+                ", ".join(map(str, single[:3])) + ", ..." * (len(single) > 3), key, count, sizes.n_neg, key,
+            )  # fmt: skip
 
 
 class DevEvaluator:

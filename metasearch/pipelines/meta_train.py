@@ -1,10 +1,14 @@
 """`metasearch.meta_train`: a user's own model learns from a user's own rows, in one call."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss, TripletLoss
+from sentence_transformers.sentence_transformer.losses.triplet import TripletDistanceMetric
+from sentence_transformers.util import cos_sim
 
 from metasearch.algorithms.losses.base import Loss, fitting
 from metasearch.config import registry
@@ -22,6 +26,8 @@ from metasearch.pipelines.factory import fit, make_learner
 from metasearch.pipelines.frozen import with_adapter
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.progress import ProgressBar
+
+log = logging.getLogger(__name__)
 
 Model = TypeVar("Model", SentenceTransformer, Encoder)
 
@@ -59,7 +65,8 @@ def meta_train(
         learner: name of a learner.
         recipe: its hyper-parameters, or their name. By default the learner's small recipe, such as `maml-align-e5`: 64
             episodes, minutes on two cores. `maml-align` has the settings of its paper: 9,000 episodes, up to 20 times.
-        loss: one of `metasearch.losses`, such as `metasearch.losses.Triplet(margin=0.2)`; by default the recipe's.
+        loss: one of `metasearch.losses`, such as `metasearch.losses.Triplet(margin=0.2)`; or a `TripletLoss` or
+            `MultipleNegativesRankingLoss` of sentence-transformers. By default the recipe's.
         settings: dotted keys of the recipe and their values, such as `{"budget.meta_train": 200, "outer.lr": 1e-5}`.
         fold: fold that is held out as test; for rows only.
         seed: random seed of episodes and dropout.
@@ -129,8 +136,23 @@ def _loss_settings(loss: Any) -> Settings | None:
     if isinstance(loss, Loss):
         found = known.get(type(loss))
         return Settings.model_validate({"name": found, **loss.options.model_dump()}) if found else None
+    distances = {TripletDistanceMetric.EUCLIDEAN: "euclidean", TripletDistanceMetric.COSINE: "cosine"}
+    if type(loss) is TripletLoss and loss.distance_metric in distances:
+        values = {"margin": loss.triplet_margin, "distance": distances[loss.distance_metric]}
+        return Settings.model_validate({"name": "triplet", **values})
+    if type(loss) is MultipleNegativesRankingLoss and _is_infonce(loss):
+        log.info("MultipleNegativesRankingLoss runs as loss infonce, where no labelled answer is a negative")
+        return Settings.model_validate({"name": "infonce", "temperature": 1 / loss.scale})
     own = [f"metasearch.losses.{kind.__name__}" for kind in known if set(kind.columns) <= set(TRIPLET_ROLES)]
     raise ConfigError(
-        f"loss: {type(loss).__name__} is not supported, because inner steps have their own weights; use a subclass of "
-        f"metasearch.losses.Loss, such as {', '.join(own)}"
+        f"loss: {type(loss).__name__} is not supported, because inner steps have their own weights. Supported: "
+        f"{', '.join(own)}, and of sentence-transformers TripletLoss (euclidean or cosine) and "
+        "MultipleNegativesRankingLoss (cos_sim, without further options)"
     )
+
+
+def _is_infonce(loss: Any) -> bool:
+    """Return whether a loss is InfoNCE from question to candidates, by cosine."""
+    changed = loss.get_config_dict()
+    plain = MultipleNegativesRankingLoss(loss.model, loss.scale, loss.similarity_fct).get_config_dict()
+    return loss.similarity_fct is cos_sim and changed == plain

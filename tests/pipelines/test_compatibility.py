@@ -56,6 +56,17 @@ def test_a_loss_of_other_examples_is_refused_before_anything_is_written(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("align", "sizes", "said"), [("infonce", (8, 3), "q"), ("infonce", (4, 4), ""), ("jsd", (3, 3), "")]
+)
+def test_translations_that_are_alone_in_their_set_are_said_to_teach_nothing(caplog, align, sizes, said):
+    k, q = sizes
+    changes = [DRAWN, JSD[0], f"loss.align={align}", "episodes.n_neg=3", f"episodes.k={k}", f"episodes.q={q}"]
+    factory.check_fit(load_recipe("maml-tiny", changes), load_benchmark("demo", "mono-bi"), "float32")
+    # One candidate language, three triplets a question: a fourth triplet is of a second question.
+    assert [f"episodes.{said}={q}" in message for message in caplog.messages] == [True] * bool(said)
+
+
+@pytest.mark.parametrize(
     ("learner", "assignment", "said"),
     [
         ("maml-align", "options.distil=scores", r"options\.distil: .* went; the paper's term is the one"),

@@ -1,12 +1,22 @@
 """`metasearch.meta_train`: a user's own model and rows, in one call, by the code of `metasearch train`."""
 
+import copy
+
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import (
+    CosineSimilarityLoss,
+    MultipleNegativesRankingLoss,
+    TripletLoss,
+)
+from sentence_transformers.sentence_transformer.losses.triplet import TripletDistanceMetric
 
 import metasearch as ms
 from helpers.backbones import make
+from metasearch.algorithms.losses.base import EmbeddedSet
 from metasearch.pipelines import meta_train
+from metasearch.pipelines.meta_train import _loss_settings
 from metasearch.runs.callbacks import Callback
 
 CHAIN = "en_en -> en_de -> en_{de,en}"
@@ -102,7 +112,7 @@ def test_a_benchmark_has_its_own_arrangements(data):
         ({"settings": {"budget.epoch": 1}}, "budget.epoch: unknown key. Did you mean 'epochs'"),
         ({"settings": {"neutralise.when": "after"}}, "recipe 'maml-align-e5': neutralise: only `metasearch train`"),
         ({"loss": "tripled"}, "unknown loss 'tripled'. Did you mean 'triplet'"),
-        ({"loss": 3}, r"loss: int is not supported.*metasearch\.losses\.InfoNCE, metasearch\.losses\.Triplet$"),
+        ({"loss": 3}, r"loss: int is not supported.*metasearch\.losses\.InfoNCE, metasearch\.losses\.Triplet"),
         ({"loss": ms.losses.CosineMSE()}, "the loss is taken of text1, text2; the examples have question, positive"),
         ({"settings": {"episodes.k": 4000}}, r"need .* questions .*Lower it with --set"),
     ],
@@ -122,3 +132,40 @@ def test_a_loss_of_the_users_own_is_taken(data):
     calls = []
     ms.meta_train(model(), data, CHAIN, loss=Doubled(margin=0.2), settings=SMALL, max_steps=1)
     assert calls
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda model: TripletLoss(model, TripletDistanceMetric.EUCLIDEAN, 0.3),
+        lambda model: TripletLoss(model, TripletDistanceMetric.COSINE, 0.3),
+        lambda model: MultipleNegativesRankingLoss(model, scale=10.0),
+    ],
+)
+def test_a_loss_of_sentence_transformers_has_the_value_of_ours(loss):
+    theirs = loss(model())
+    generator = torch.Generator().manual_seed(0)
+    columns = [torch.nn.functional.normalize(torch.randn(6, 8, generator=generator), dim=1) for _ in range(3)]
+    settings = _loss_settings(theirs)
+    names = ("question", "positive", "negative")
+    # As many texts as examples: nothing is a second answer, which ours would not take for a wrong one.
+    texts = {"question": torch.arange(6), "positive": torch.arange(6), "negative": torch.arange(6, 12)}
+    ours = ms.algorithms.losses.base.losses_of(settings)[0]
+    batch = EmbeddedSet(dict(zip(names, columns, strict=True)), texts)
+    assert ours(batch).item() == pytest.approx(theirs.compute_loss_from_embeddings(columns, None).item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda model: CosineSimilarityLoss(model),
+        lambda model: TripletLoss(model, TripletDistanceMetric.MANHATTAN),
+        lambda model: MultipleNegativesRankingLoss(model, directions=("query_to_doc", "doc_to_query")),
+    ],
+)
+def test_another_loss_of_sentence_transformers_is_refused(loss, data):
+    mine = model()
+    before = copy.deepcopy(weights(mine))
+    with pytest.raises(ms.MetasearchError, match=r"is not supported, .* TripletLoss"):
+        ms.meta_train(mine, data, CHAIN, loss=loss(mine), settings=SMALL)
+    assert all(torch.equal(weight, before[name]) for name, weight in weights(mine).items())
