@@ -108,6 +108,15 @@ class AdaptedEncoder(Encoder):
         return not torch.equal(matrix, torch.eye(len(matrix)).to(matrix))
 
     @property
+    def on_progress(self) -> Callable[[int, int], None] | None:  # type: ignore[override]
+        """The listener of the frozen encoder, which does all the work."""
+        return self.base.on_progress
+
+    @on_progress.setter
+    def on_progress(self, hear: Callable[[int, int], None] | None) -> None:
+        self.base.on_progress = hear
+
+    @property
     def parameter_count(self) -> int:
         """Number of weights, with the adapter's."""
         return self.base.parameter_count + super().parameter_count
@@ -158,7 +167,6 @@ class AdaptedEncoder(Encoder):
     ) -> NDArray[np.float32]:
         """Return vectors `(len(texts), D)` with the present adapter; see `Encoder.encode`."""
         require_vectors(output)
-        self.base.on_progress = self.on_progress
         vectors = (
             self.base.encode(texts, role, batch_size=batch_size)
             if self.vectors is self.base

@@ -18,16 +18,19 @@ CLOSE = 0.995
 SAME = 1e-3
 """Largest relative distance of vectors that are equal up to the rounding of float32."""
 PROBED = 24, 200
-"""Tokens of the longer texts of a probe: T5 tells distances apart up to 128. BERT adds a vector for each position, so
-that the first length is enough."""
+"""Tokens of the longer texts of a probe: T5 tells distances apart up to 128."""
 
 
 class LowNetwork(ABC):
     """A network whose linear layers are in bfloat16.
 
+    `probed` has the lengths of texts, in tokens, that show whether its vectors are right.
+
     Args:
         weights: the weights that they are made of, which may be trained.
     """
+
+    probed: tuple[int, ...] = PROBED
 
     def __init__(self, weights: Iterable[Tensor]) -> None:
         self._weights = [*weights]
@@ -50,8 +53,7 @@ def tried(read: TextReader, network: nn.Module, convert: Callable[[], LowNetwork
     """Return what `convert` makes of a network, or why it is not used, as a probe of several texts finds."""
     try:
         made = convert()
-        lengths = PROBED[:1] if read.kind == "bert" else (*PROBED, read.window + 8)
-        columns, rows = probe_rows(read, *lengths)
+        columns, rows = probe_rows(read, *made.probed, read.window + 8)
         with torch.no_grad():
             expected = network(read.padded(columns, rows), "pooled")
         return _doubt(made, columns, rows, expected) or made

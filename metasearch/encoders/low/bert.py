@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from metasearch.encoders.features import Output
 from metasearch.encoders.low.attention import Attention
-from metasearch.encoders.low.base import LowNetwork
+from metasearch.encoders.low.base import PROBED, LowNetwork
 from metasearch.encoders.low.layers import Bfloat16Linear, RowLinear
 from metasearch.encoders.low.network import CLS, Layer, StoredNetwork
 
@@ -29,6 +29,8 @@ class LowBert(LowNetwork):
         network: the network.
         weights: the weights that it has them from, which may be trained; by default its own.
     """
+
+    probed = PROBED[:1]  # positions are added to words, so that short texts show all
 
     def __init__(self, network: StoredNetwork, weights: Iterable[Tensor] | None = None) -> None:
         super().__init__(network.parameters() if weights is None else weights)
