@@ -45,7 +45,7 @@ from metasearch.errors import Interrupted
 from metasearch.pipelines.factory import make_gradients
 from metasearch.runs.callbacks import SILENT
 from metasearch.search.query.searcher import QUERY
-from metasearch.search.tune.adapt.searched import Differences
+from metasearch.search.tune.adapt.metric import Differences
 from metasearch.search.tune.steps import ANSWERED, REMEMBERED
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Trainer

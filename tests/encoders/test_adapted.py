@@ -17,6 +17,7 @@ from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import require_none
+from metasearch.encoders.protocols import report_progress
 from metasearch.errors import EncoderError
 from metasearch.pipelines.compress import compress
 from metasearch.pipelines.factory import load_task_encoder
@@ -93,3 +94,13 @@ def test_another_router_is_refused(routes):
         encoder_of(model)
     with pytest.raises(EncoderError, match="task-specific modules"):
         Encoder(model)
+
+
+def test_a_listener_hears_of_batches_whether_it_is_of_the_encoder_or_of_its_adapter():
+    base = load_encoder("tiny", device="cpu")
+    encoder, heard = AdaptedEncoder(base, MatrixAdapter(base.dimension())), []
+    for listened in (base, encoder):
+        with report_progress(listened, lambda done, total: heard.append((done, total))):
+            encoder.encode(["one", "two"], "question")
+        encoder.encode(["three"], "question")
+    assert heard == [(2, 2), (2, 2)]

@@ -19,7 +19,7 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.index.writer import writing
 from metasearch.search.indexes import index_documents, list_adapters, open_searcher, use_adapter
 from metasearch.search.tune.adapt.job import Trial, adapt
-from metasearch.search.tune.adapt.searched import metric_adapter
+from metasearch.search.tune.adapt.metric import metric_adapter
 from metasearch.search.tune.call import tune
 from metasearch.search.tune.steps import ANSWERED, REMEMBERED, Step
 from metasearch.search.tune.table import Table

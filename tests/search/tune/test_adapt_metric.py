@@ -3,7 +3,7 @@
 import numpy as np
 
 from metasearch.encoders.maps import mapped
-from metasearch.search.tune.adapt.searched import metric_adapter
+from metasearch.search.tune.adapt.metric import metric_adapter
 
 D = 5
 RNG = np.random.default_rng(0)

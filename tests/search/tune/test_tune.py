@@ -26,8 +26,8 @@ from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.tune import training
 from metasearch.search.tune.choice import RANKINGS, Choice
-from metasearch.search.tune.compare import Plan
 from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.plan import Plan
 from metasearch.search.tune.steps import ADAPTER, ANSWERED, READS_ANSWERS, Step, list_steps
 from metasearch.search.tune.table import Table
 from metasearch.search.tune.training import prepare

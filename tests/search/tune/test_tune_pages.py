@@ -11,7 +11,8 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
 from metasearch.search.tune.documents import cut_long
-from metasearch.search.tune.labels import Labels, warn_of_form
+from metasearch.search.tune.form import warn_of_form
+from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.pages import Pages
 
 WORDS = {

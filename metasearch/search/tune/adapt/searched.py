@@ -13,7 +13,7 @@ from metasearch.config.measure import Pool
 from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Candidate, RetrievalData
-from metasearch.encoders.maps import ROUNDING, mapped, second_moment
+from metasearch.encoders.maps import mapped
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.page_scores import sharpness_for, spread_of
 from metasearch.encoders.protocols import TextEncoder
@@ -24,81 +24,11 @@ from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.query.searcher import QUERY, Searcher
-from metasearch.search.tune.steps import READS_ANSWERS, REMEMBERED, Step
+from metasearch.search.tune.adapt.metric import Differences
+from metasearch.search.tune.steps import REMEMBERED, Step
 from metasearch.search.tune.training import shuffled
 
 Vectors = NDArray[np.float32]
-OFFSET, ANSWERS = 20.0, 0.25
-"""ω, and α for very many queries; chosen on two draws of titles of GNOME help: docs/results/adaptation.md."""
-_HALF = 128
-"""Queries with which answers have half of their weight."""
-
-
-def metric_adapter(offset: Vectors, answers: Vectors, queries: int = 0) -> Vectors:
-    """Return the matrix A of a query adapter in closed form, `(D, D)`: the score of a passage d is qᵀ A d.
-
-    Directions in which a query and its right answers differ count less. With the unit vector o of the offset, and the
-    second moment S of the answers less their mean, scaled to a mean eigenvalue of 1:
-
-        A = (I + ω o oᵀ + α S)⁻¹,  α = ¼ n / (n + 128)
-
-    This is within-class covariance normalisation (Hatch et al. 2006, "Within-Class Covariance Normalization for
-    SVM-based Speaker Recognition"), with shrinkage to the identity, and on the side of queries alone. It is the
-    identity where there is no difference beyond rounding.
-
-    Args:
-        offset: mean document less mean query, `(D,)`.
-        answers: differences of right passages from their queries, `(a, D)`; a may be 0.
-        queries: number n of these queries.
-    """
-    inverse = np.eye(len(offset))
-    if np.linalg.norm(offset) > ROUNDING:
-        unit = offset.astype(np.float64) / np.linalg.norm(offset.astype(np.float64))
-        inverse += OFFSET * np.outer(unit, unit)
-    if len(answers):
-        centred = answers.astype(np.float64) - answers.mean(0, dtype=np.float64)
-        centred[np.linalg.norm(centred, axis=1) <= ROUNDING] = 0
-        inverse += ANSWERS * queries / (queries + _HALF) * second_moment(centred)
-    return np.linalg.inv(inverse).astype(np.float32)
-
-
-@dataclass(frozen=True)
-class Differences:
-    """Computes adapters for the vectors of an encoder.
-
-    Attributes:
-        encoder: of labelled queries and passages.
-        passages: that are searched.
-    """
-
-    encoder: TextEncoder
-    passages: tuple[Candidate, ...]
-
-    def adapter(self, form: str, data: RetrievalData) -> Vectors:
-        """Return the matrix of an adapter, a key of `READS_ANSWERS`, from labels, `(D, D)`."""
-        queries = self.encoder.encode([question.text for question in data.questions], "question")
-        offset = self._mean - queries.mean(0)
-        answers = self._answers(data, queries) if READS_ANSWERS[form] else queries[:0]
-        return metric_adapter(offset, answers, len(queries))
-
-    def _answers(self, data: RetrievalData, queries: Vectors) -> Vectors:
-        """Return the differences of the nearest passages of right pages from their queries, `(a, D)`."""
-        pages: dict[str, dict[str, list[str]]] = {}
-        for each in data.candidates:
-            for uid in each.answers:
-                pages.setdefault(uid, {}).setdefault(each.page, []).append(each.text)
-        found = []
-        for question, query in zip(data.questions, queries, strict=True):
-            for texts in pages[question.id].values():
-                own = self.encoder.encode(texts, "candidate")
-                found.append(own[int((own @ query).argmax())] - query)
-        return np.stack(found)
-
-    @cached_property
-    def _mean(self) -> Vectors:
-        """The mean vector of the passages, `(D,)`."""
-        vectors = self.encoder.encode([each.text for each in self.passages], "candidate")
-        return np.asarray(vectors.mean(0, dtype=np.float64), np.float32)
 
 
 @dataclass(frozen=True)
