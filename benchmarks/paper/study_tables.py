@@ -6,7 +6,8 @@ from typing import Any
 from benchmarks.paper.cells import BEST, FINE_TUNE, named
 from benchmarks.paper.maml_align_paper import GAINS
 from benchmarks.paper.widest import widest
-from metasearch.evaluation.statistics.paired import TrainingInterval, holm
+from metasearch.evaluation.statistics.folds import TrainingInterval
+from metasearch.evaluation.statistics.paired import holm
 from metasearch.runs.markdown import markdown
 
 Row = Mapping[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 
 from scipy import special
 
-from metasearch.evaluation.statistics.paired import TrainingInterval
+from metasearch.evaluation.statistics.folds import TrainingInterval
 
 LEVEL = 0.95
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.evaluation.statistics.folds import FoldDifference, training_interval
 from metasearch.evaluation.statistics.jackknife import LEVEL, Interval, Stratum, spread
-from metasearch.evaluation.statistics.paired import FoldDifference, student, training_interval
+from metasearch.evaluation.statistics.paired import student
 
 Array = NDArray[np.float64]
 _RESAMPLES = 400

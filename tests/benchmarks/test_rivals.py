@@ -32,7 +32,7 @@ def test_sets_are_as_large_as_the_labels_and_no_label_of_dev_is_read(tmp_path):
     assert [(each.labels, each.episodes.k, each.episodes.q) for each in (few, many)] == [(8, 8, 8), (128, 64, 64)]
     assert all(each.budget.meta_valid == 0 for each in (few, many, *through))
     assert [each.neutralise and each.neutralise.when for each in (few, *through)] == [None, "before", "before"]
-    # All else is that of the recipe.
+    # All else is as in the recipe.
     best = Library().recipe("best")
     assert (few.loss, few.outer, few.episodes.negatives) == (best.loss, best.outer, best.episodes.negatives)
 

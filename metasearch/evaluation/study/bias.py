@@ -156,7 +156,7 @@ def expected_shares(hits: Counts, relevant: Counts, others: Counts, k: int) -> V
     >>> expected_shares(np.array([1]), np.array([[1, 1]]), np.array([[3, 1]]), 3)   # (1 · 1/2 + 2 · 3/4) / 3
     array([[0.66666667, 0.33333333]])
     """
-    # Draws without replacement (hypergeometric): the mean share is that of the pool.
+    # Draws without replacement (hypergeometric): their mean share equals the pool's share.
     shares: Values = (hits[:, None] * _parts(relevant) + (k - hits[:, None]) * _parts(others)) / k
     return shares
 

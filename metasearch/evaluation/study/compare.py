@@ -16,15 +16,9 @@ import numpy as np
 
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics import jackknife
+from metasearch.evaluation.statistics.folds import FoldDifference, TrainingInterval, training_interval
 from metasearch.evaluation.statistics.jackknife import Array, Interval
-from metasearch.evaluation.statistics.paired import (
-    FoldDifference,
-    Summary,
-    TrainingInterval,
-    holm,
-    subtract,
-    training_interval,
-)
+from metasearch.evaluation.statistics.paired import Summary, holm, subtract
 from metasearch.evaluation.study.paired import Pairing, Runs, Sample, difference, figures, join_numbers, pair
 from metasearch.evaluation.study.study import Arm, ScoreSelection, Study, abridged
 

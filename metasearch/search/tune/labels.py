@@ -105,7 +105,7 @@ class Labels:
     def alone(self) -> Mapping[tuple[str, str], int]:
         """Id and language of a question that shares pages with others → the fold that holds it out without them.
 
-        Where the labels of a page are in several languages, those of one language are held out together.
+        If a page has labels in several languages, a fold holds out all its labels in one language.
         """
         found: dict[tuple[str, str], int] = {}
         if not self.paged or self.benchmark is None:

@@ -10,8 +10,9 @@ from metasearch.evaluation.report.sections.compared import section
 from metasearch.evaluation.report.sections.languages import matrix_tables
 from metasearch.evaluation.report.sections.run_facts import fact_table, run_table
 from metasearch.evaluation.report.sections.scores import pool_table
+from metasearch.evaluation.statistics.folds import TrainingInterval
 from metasearch.evaluation.statistics.jackknife import Interval
-from metasearch.evaluation.statistics.paired import Summary, TrainingInterval
+from metasearch.evaluation.statistics.paired import Summary
 from metasearch.evaluation.study.compare import ArmComparison, Comparison
 from metasearch.evaluation.study.study import Arm, ScoreSelection
 

@@ -6,13 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from metasearch.evaluation.statistics.paired import (
-    PairedTest,
-    Summary,
-    clustered_test,
-    holm,
-    student,
-)
+from metasearch.evaluation.statistics.paired import PairedTest, Summary, clustered_test, holm, student
 
 pairs = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=2, max_size=40)
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=12)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from metasearch.evaluation.statistics.paired import FoldDifference, subtract, training_interval
+from metasearch.evaluation.statistics.folds import FoldDifference, training_interval
+from metasearch.evaluation.statistics.paired import subtract
 
 
 def folds(*seeds, questions=0.5, df=9):

@@ -44,7 +44,7 @@ def hits(output):
 
 
 def address_in(place, request):
-    """Return an address with a password, if it has one, and the address as it is shown."""
+    """Return an address with its password, if any, and the same address as output shows it."""
     if place == "qdrant":
         return ADDRESS, ADDRESS
     server = request.getfixturevalue("postgres")
