@@ -15,7 +15,7 @@ from urllib.parse import urldefrag, urlsplit
 
 from metasearch.data.formats.text_files import opened, suffix_of
 from metasearch.search.documents.languages import path_without_language
-from metasearch.search.documents.readers.html import ENDLESS, prepare_html
+from metasearch.search.documents.readers.html_page import ENDLESS, prepare_html
 
 _HEAD = 2**16
 """Bytes of a page that are read."""

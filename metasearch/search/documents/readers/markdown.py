@@ -30,7 +30,7 @@ from metasearch.data.formats.text_files import parse_json
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import Settings, end_of_block
 from metasearch.search.documents.passage import HeadingMark, Notes, Section
-from metasearch.search.documents.readers.html import ENDLESS_COMMENT
+from metasearch.search.documents.readers.html_page import ENDLESS_COMMENT
 from metasearch.search.documents.readers.text import lines
 
 SUFFIXES = (".md", ".markdown")
