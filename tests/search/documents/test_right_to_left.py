@@ -18,6 +18,8 @@ TEXTS = [
     "אל תפתח את השסתום (האדום) לפני שהמכונה מתקררת, עמוד 12 כאן.",
     "شیر (قرمز) را باز نکنید، بلاگ و لالایی",
     "مشین ٹھنڈی ہونے سے پہلے والو نہ کھولیں، لائن",
+    "نیمه\u200cشب کتاب\u200cها را می\u200cآورد؛ نسخهٔ ۲٫۵ از ۱۴۰۳/۰۵/۱۲ تا ۱۰:۳۰",
+    "یہ لڑکے ۱۲۵ روپے میں رہتے ہیں۔",
 ]
 SIZE = 12
 
@@ -37,7 +39,7 @@ def clusters(text):
 def shown(text):
     """Return the glyphs of a line from left to right; words and numbers in the other direction stay as they are."""
     mirrored = str.maketrans("()[]", ")(][")
-    other = [bidirectional(each[0]) in ("L", "EN", "AN") or each == "." for each in clusters(text)]
+    other = [bidirectional(each[0]) in ("L", "EN", "AN") or each in "./:" for each in clusters(text)]
     glyphs = []
     for keeps, part in groupby(zip(clusters(text), other, strict=True), key=lambda each: each[1]):
         own = [glyph for glyph, _ in part]
@@ -45,16 +47,24 @@ def shown(text):
     return [glyph.translate(mirrored) for glyph in reversed(glyphs)]
 
 
-def pdf(lines, mirrored):
-    """Return a PDF with the glyphs of each line at their places, and a font that tells their letters."""
+def pdf(lines, mirrored, apart):
+    """Return a PDF with the glyphs of each line at their places, and a font that tells their letters.
+
+    Signs `apart` are glyphs of their own, a little below their letters, which are one text object.
+    """
     numbers, content = {}, []
     for row, text in enumerate(lines):
         glyphs = shown(text)
-        for column, glyph in enumerate(glyphs):
-            glyph = glyph if mirrored else glyph.translate(str.maketrans("()[]", ")(]["))
-            number = numbers.setdefault(glyph, len(numbers) + 1)
-            x, y = 560 - (len(glyphs) - column) * 6, 780 - 20 * row
-            content.append(f"1 0 0 1 {x} {y} Tm <{number:02x}> Tj")
+        left, y = 560 - len(glyphs) * 6, 780 - 20 * row
+        placed = [(left + column * 6, y, glyph) for column, glyph in enumerate(glyphs)]
+        if apart:
+            signs = [(x, y - 2, glyph[-1]) for x, y, glyph in placed if combining(glyph[-1])]
+            letters = [glyph[:-1] if combining(glyph[-1]) else glyph for glyph in glyphs]
+            placed = [(left, y, *letters), *signs]
+        for x, y, *own in placed:
+            own = own if mirrored else [glyph.translate(str.maketrans("()[]", ")(][")) for glyph in own]
+            codes = "".join(f"{numbers.setdefault(glyph, len(numbers) + 1):02x}" for glyph in own)
+            content.append(f"1 0 0 1 {x} {y} Tm <{codes}> Tj")
     stream = f"BT /F1 {SIZE} Tf\n" + "\n".join(content) + "\nET"
     chars = "\n".join(f"<{number:02x}> <{glyph.encode('utf-16-be').hex()}>" for glyph, number in numbers.items())
     unicode = (
@@ -81,10 +91,11 @@ def pdf(lines, mirrored):
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_lines_have_the_words_of_their_source(seed, mirrored, tmp_path):
+def test_lines_have_the_words_of_their_source(seed, apart, mirrored, tmp_path):
     pytest.importorskip("pypdfium2")
     lines = random.Random(seed).sample(TEXTS, len(TEXTS))
-    (tmp_path / "a.pdf").write_bytes(pdf(lines, mirrored))
+    (tmp_path / "a.pdf").write_bytes(pdf(lines, mirrored, apart))
     (found,) = sections(tmp_path / "a.pdf", Settings(), Notes())
     assert found.text.split("\n") == lines

@@ -35,8 +35,6 @@ class _Glyph(NamedTuple):
     right: float
     start: float
     """Where it begins on the line, which characters of one sign share."""
-    base: float
-    """Height of the line on which it stands."""
     size: float
 
     @property
@@ -68,7 +66,7 @@ def _lines(page: Any) -> Iterator[list[_Glyph]]:
     """Yield the characters of each line, without spaces that have no width."""
     raw = import_extra("pypdfium2", "documents", "a PDF", DataError).raw
     box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
-    line: list[_Glyph] = []
+    line, base = list[_Glyph](), 0.0
     for i in range(page.count_chars()):
         text = chr(raw.FPDFText_GetUnicode(page.raw, i))
         raw.FPDFText_GetLooseCharBox(page.raw, i, box)
@@ -77,11 +75,13 @@ def _lines(page: Any) -> Iterator[list[_Glyph]]:
         raw.FPDFText_GetCharOrigin(page.raw, i, x, y)
         raw.FPDFText_GetMatrix(page.raw, i, matrix)
         size = raw.FPDFText_GetFontSize(page.raw, i) * hypot(matrix.c, matrix.d)
-        if line and not combining(text) and abs(y.value - line[-1].base) > size / 2:
+        # A sign is above or below its line, and may be the first on it.
+        if line and abs(y.value - base) > (size if combining(text) else size / 2):
             yield line
             line = []
+        base = base if line and combining(text) else y.value
         text = normalize("NFKC", text) if _FORMS.match(text) else text
-        line.append(_Glyph(text, box.left, box.right, x.value, y.value, size))
+        line.append(_Glyph(text, box.left, box.right, x.value, size))
     yield line
 
 
