@@ -16,6 +16,8 @@ _MODIFIERS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic
 """Modifier of a locale in POSIX → script."""
 _DOCUSAURUS = re.compile(r"(?<![^/])i18n/([^/]+)/docusaurus-plugin-content-(docs|blog|pages)/(?:current/)?")
 """Folder of translations of Docusaurus; the pages of the default language are in `docs/`."""
+_OTHER_CODES = {"uk": "gb"}
+"""Code that is used for a country → the country's own."""
 _NUMBERS = re.compile(r"(^|/)\d+[-_. ]+(?=[^/.])")
 """Number before the name of a file or folder, which orders a menu."""
 
@@ -106,6 +108,7 @@ def find_country_language(folder: str) -> str:
         >>> find_country_language("kr"), find_country_language("tw"), find_country_language("guide")
         ('ko', 'zh-Hant', '')
     """
+    folder = _OTHER_CODES.get(folder, folder)
     if not re.fullmatch("[a-z]{2}", folder) or not parse_name(f"en-{folder.upper()}"):
         return ""
     from langcodes import Language
@@ -137,12 +140,23 @@ def group_pages(
         if start == "slug ":
             _join_alone(paths, languages, said)
         else:
-            paths |= said
+            translated = _translated(said, languages)
+            paths |= {file: name for file, name in said.items() if name in translated}
     if by in (None, "path"):
         _join_alone(
             paths, languages, {file: _NUMBERS.sub(r"\1", name.replace("*/", "")) for file, name in paths.items()}
         )
     return paths
+
+
+def _translated(names: Mapping[str, str], languages: Mapping[str, str]) -> set[str]:
+    """Return names of several pages, with at most two in a language on average.
+
+    All pages of a site may name the same addresses, such as its home pages: they are no translations.
+    """
+    found = grouped(names, names.__getitem__).items()
+    known = {name: {primary_language(languages[file]) or file for file in own} for name, own in found}
+    return {name for name, own in found if 1 < len(own) <= 2 * len(known[name])}
 
 
 def _docusaurus(file: str, language: str) -> str:

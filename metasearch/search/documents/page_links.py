@@ -38,6 +38,16 @@ class PageLinks(NamedTuple):
     url: str
 
 
+def names_translations(path: Path) -> bool:
+    """Return whether a page may name its translations: a Markdown page, or HTML with `hreflang`."""
+    if suffix_of(path) in (".md", ".markdown"):
+        return True
+    if suffix_of(path) not in (".html", ".htm"):
+        return False
+    with opened(path, lambda: "the beginning") as content:
+        return b"hreflang" in content.read(_HEAD).replace(b"\0", b"").lower()
+
+
 def read_page_links(path: Path, file: str) -> PageLinks:
     """Return the group and the address of a page.
 
@@ -60,10 +70,11 @@ def read_page_links(path: Path, file: str) -> PageLinks:
             front = _FRONT.match(content.read(_HEAD).decode("utf-8-sig", "ignore").replace("\r\n", "\n"))
         if front and (key := _KEY.search(front[0])):
             return PageLinks("slug " + path_without_language(f"{key[1].strip('/')}.md").replace("*/", ""), "")
-    if len(found.alternates) < 2:
+    addresses = found.translations()
+    if len(addresses) < 2:
         return PageLinks(path_without_language(file), found.canonical)
-    addresses = "\n".join(sorted({*found.alternates.values()}))
-    return PageLinks(f"alternates {hashlib.sha256(addresses.encode()).hexdigest()[:32]}", found.canonical)
+    digest = hashlib.sha256("\n".join(sorted(addresses)).encode()).hexdigest()[:32]
+    return PageLinks(f"alternates {digest}", found.canonical)
 
 
 class _HeadEnd(Exception):
@@ -86,6 +97,12 @@ class _Head(HTMLParser):
         with suppress(_HeadEnd):
             # Never closed: a tag or comment that is cut stays unread.
             self.feed(prepare_html(content.decode(encoding, "ignore")))
+
+    def translations(self) -> set[str]:
+        """Return the addresses of all translations; a page may name its own as canonical alone."""
+        found = {*self.alternates.values()}
+        known = {_spelling(each) for each in found}
+        return found | ({self.canonical} if known and _spelling(self.canonical) not in known else set()) - {""}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._skipped:
@@ -112,6 +129,10 @@ class _Head(HTMLParser):
             self._skipped = ""
         elif tag == "head" and not self._skipped:
             raise _HeadEnd
+
+
+def _spelling(address: str) -> str:
+    return address.partition("://")[2].rstrip("/").lower()
 
 
 def _address(written: str) -> str:

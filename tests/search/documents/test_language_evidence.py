@@ -61,6 +61,7 @@ def of_passages(folder):
         ({"en": "en", "kr": "ko"}, {"en": "en", "kr": "ko"}, True),
         ({"en": "en", "tw": "zh"}, {"en": "en", "tw": "zh-Hant"}, True),
         ({"en": "en", "ch": "de"}, {"en": "en", "ch": "de"}, True),
+        ({"de": "de", "uk": "en"}, {"de": "de", "uk": "en"}, True),
         ({"en": "en", "gr": "el", "cn": "zh"}, {"en": "en", "gr": "el", "cn": "zh"}, True),
         ({"en": "en", "sr@cyrillic": "sr"}, {"en": "en", "sr@cyrillic": "sr-Cyrl"}, True),
         # The default language is at the root.
@@ -109,6 +110,13 @@ def test_generators_keep_translations_in_folders_of_their_own(one, other):
     groups = group_pages({one: "", other: "de"})
     assert groups[one] == groups[other]
     assert len({*group_pages({one: "", other: "de"}, by="none").values()}) == 2
+
+
+@pytest.mark.parametrize("named", ["", "{}"])
+def test_addresses_that_all_pages_name_or_a_single_one_make_no_translation(named):
+    languages = {f"{tag}/{thing}.html": tag for tag in ("de", "en") for thing in THINGS}
+    stored = {file: f"alternates {named.format(file)}" for file in languages}
+    assert group_pages(languages, stored) == group_pages(languages)
 
 
 def test_numbers_alone_make_no_translation():

@@ -28,6 +28,18 @@ def test_pages_that_name_the_same_addresses_are_one_group_in_any_order(tmp_path)
     assert groups != {links(tmp_path, alternate("de", DE) + alternate("en", f"{EN}2")).group}
 
 
+@pytest.mark.parametrize("languages", ["de en", "de en fr ko"])
+@pytest.mark.parametrize("itself", ["alternate", "canonical"])
+def test_a_page_names_its_own_address_as_one_of_the_translations_or_as_canonical(languages, itself, tmp_path):
+    addresses = {tag: f"https://a.example/{tag}/1" for tag in languages.split()}
+    groups = set()
+    for own in addresses:
+        named = [alternate(tag, each) for tag, each in addresses.items() if tag != own or itself == "alternate"]
+        canonical = f'<link rel="canonical" href="{addresses[own]}{"/" if itself == "alternate" else ""}">'
+        groups.add(links(tmp_path, canonical + "".join(named)).group)
+    assert len(groups) == 1
+
+
 @pytest.mark.parametrize(
     "head",
     [
