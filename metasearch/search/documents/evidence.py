@@ -18,7 +18,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from metasearch.config.languages import is_known, primary_language
+from metasearch.config.languages import is_known, normalise_tag, primary_language
 from metasearch.data.formats.text_files import opened, suffix_of
 from metasearch.data.languages import detectable, detector
 from metasearch.data.records import grouped
@@ -61,6 +61,9 @@ _STATED = re.compile(
     r"<html\b[^>]*?\s(?:xml:)?lang\s*=\s*[\"']?([\w-]+)|\A---\n(?:[^\n]+\n)*?lang(?:uage)?:\s*[\"']?([\w-]+)", re.I
 )
 _OFFICE, _HTML = (".pdf", ".docx"), (".html", ".htm")
+_DOUBTED = ("en", "br", "ch", "ee", "kr", "se", "si", "tw")
+"""Tags that pages state although they are not in the language: many templates state English, and the others are mostly
+codes of countries (Brazil, Switzerland, Estonia, Korea, Sweden, Slovenia, Taiwan)."""
 _ENGLISH = r"(?i)\b(?:a|an|and|are|as|at|be|by|can|for|from|if|in|is|it|not|of|on|or|that|the|this|to|with|you)\b"
 """Frequent words."""
 _ENGLISH_SHARE = 0.1
@@ -84,7 +87,7 @@ class _Evidence:
         self._language = language
         self._content = cache(lambda file: _read_beginning(self.sources[file].path))
         self._text = cache(lambda file: _text_of(self._content(file), self.sources[file].path))
-        self._stated = cache(lambda file: _stated_in(self._content(file)))
+        self._stated = cache(lambda file: normalise_tag(_stated_in(self._content(file))))
 
     def decide_names(self) -> None:
         """Keep the languages in names that texts confirm, and give folders of countries a language."""
@@ -146,13 +149,16 @@ class _Evidence:
             log.warning("%s of %s have the same text as pages in another language: %s", _some(files), tag, says)
 
     def decide_template(self) -> None:
-        """Ignore the `lang` of pages whose texts are not in English although it says so."""
+        """Ignore the `lang` of pages whose texts are not in English, or not in a rare language, although it says so."""
         pages = (file for file, each in self.sources.items() if each.format.name == "html" and not each.language)
         for files in grouped(pages, lambda file: file.rpartition("/")[0]).values():
             sample = self._sample(files)
             stated = Counter(self._stated(file) for file in sample).most_common(1)[0][0]
-            seen = self._detect(files) if primary_language(stated) == "en" else ""
-            if is_known(seen) and seen != "en":
+            tag = primary_language(stated)
+            country = "" if tag == "en" else find_country_language(tag)
+            seen = self._detect(files) if tag in _DOUBTED else ""
+            if is_known(seen) and seen != tag and primary_language(country) in ("", seen):
+                seen = country or seen
                 self._change(files, seen)
                 log.warning("%s state lang=%s, but look like %s: their texts decide", _some(files), stated, seen)
 
@@ -179,16 +185,16 @@ class _Evidence:
     def _detect(self, files: Sequence[str], tag: str = "") -> str:
         """Return the language of the texts of some documents; empty if they are short or differ.
 
-        It is the one that most state, if their names have the same `tag` or none. English, which many templates state,
-        needs texts with its frequent words.
+        It is the one that most state, if their names have the same `tag` or none and it is not doubted. English needs
+        texts with its frequent words.
         """
         sample = self._sample(files)
-        [(stated, count)] = Counter(primary_language(self._stated(file).lower()) for file in sample).most_common(1)
+        [(stated, count)] = Counter(primary_language(self._stated(file)) for file in sample).most_common(1)
         agreed = stated and stated == primary_language(tag or stated) and count >= _MOST * len(sample)
-        if agreed and stated != "en":
+        if agreed and stated not in _DOUBTED:
             return stated
         texts = [self._text(file) for file in sample]
-        if agreed and _are_english(texts):
+        if agreed and stated == "en" and _are_english(texts):
             return stated
         pooled = "\n".join(dict.fromkeys(line for text in texts for line in text.splitlines()))[:_LONGEST]
         if sum(map(str.isalpha, pooled)) < _LEAST:

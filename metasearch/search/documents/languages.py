@@ -28,8 +28,8 @@ _LEAST_DETECTED = 10
 
 
 def find_folder_language(name: str, around: str) -> str:
-    """Return the language in a folder's name, a tag or a tag after a dot (`pages.zh_TW`), else that `around` it."""
-    return _read_tag(name) or _read_tag(name.rpartition(".")[2]) or around
+    """Return the language in a folder's name, a tag or a tag at its end (`pages.zh_TW`), else the one `around` it."""
+    return _read_tag(name) or find_language(name, around)
 
 
 def find_language(stem: str, folder: str) -> str:
@@ -39,9 +39,13 @@ def find_language(stem: str, folder: str) -> str:
     tags, too: `git-rm` is not Romansh. So in a folder with a language, only a tag after a dot counts that no program's
     name ends in, and a tag with a script or region.
     """
+    return _own_tag(stem, folder) or folder
+
+
+def _own_tag(stem: str, folder: str) -> str:
     tag, start = _find_tag(stem)
     after_dot = stem[max(start - 1, 0) :][:1] == "." and tag not in _PROGRAMS
-    return tag if tag and (not folder or "-" in tag or after_dot) else folder
+    return tag if not folder or "-" in tag or after_dot else ""
 
 
 def find_path_language(file: str) -> str:
@@ -86,9 +90,11 @@ def _folders_without_language(folders: str, language: str | None) -> tuple[str, 
     """Return folders with a star for each language, and the language of the innermost one."""
     inside, bare = "", []
     for folder in folders.split("/"):
-        tag = find_folder_language(folder, "")
+        tag = _read_tag(folder) or _own_tag(folder, inside)
         means = bool(tag) if language is None else means_language(folder, tag, language)
         inside = tag if means else inside
+        if means and (stem := folder[: max(_find_tag(folder)[1] - 1, 0)]):
+            bare.append(stem)
         bare.append("*" if means else folder)
     return "/".join(bare), inside
 

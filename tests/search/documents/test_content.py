@@ -119,6 +119,7 @@ def test_a_sentence_of_all_pages_is_on_one_of_them(order):
     [
         '<meta http-equiv="refresh" content="0; url=https://a.example/">',
         "<META HTTP-EQUIV=Refresh CONTENT='0;URL=b.html'>",
+        "<meta http-equiv=refresh content='00.5, b.html'>",
         '<meta name="robots" content="noindex, nofollow">',
         '<meta name="ROBOTS" content="none">',
     ],
@@ -139,18 +140,46 @@ def test_copies_of_sources_beside_pages_are_no_documents(tmp_path, caplog):
     assert [each.text for each in read([tmp_path])] == ["Source"]
 
 
-@pytest.mark.parametrize("encoding", ["shift_jis", "euc-jp", "gb2312", "big5", "koi8-r", "windows-1251", "iso-8859-7"])
-def test_a_page_is_read_in_the_encoding_that_it_states(encoding, tmp_path, caplog):
-    text = {"k": "Ключ под ковром.", "w": "Ключ под ковром.", "i": "Το κλειδί.", "g": "钥匙", "b": "鑰匙"}.get(
-        encoding[0], "鍵は下にあります"
-    )
-    page = f'<html><head><meta charset="{encoding}"><title>A</title></head><p>{text}'
+ENCODINGS = {
+    "鍵は下にあります": "shift_jis x-sjis euc-jp x-euc-jp iso-2022-jp",
+    "钥匙": "gb2312 x-gbk",
+    "鑰匙": "big5 cn-big5",
+    "Ключ под ковром.": "koi8-r windows-1251 x-cp1251 x-mac-cyrillic",
+    "Το κλειδί.": "iso-8859-7",
+    "המפתח": "iso-8859-8-i",
+    "กุญแจ": "windows-874 dos-874",
+    "열쇠": "ks_c_5601-1987 windows-949",
+}
+PYTHON = {
+    "x-sjis": "cp932",
+    "x-mac-cyrillic": "mac_cyrillic",
+    "iso-8859-8-i": "iso8859_8",
+    "windows-949": "cp949",
+    **dict.fromkeys(("windows-874", "dos-874"), "cp874"),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"), [(text, each) for text, names in ENCODINGS.items() for each in names.split()]
+)
+@pytest.mark.parametrize("head", ['<meta charset="{}">', '<?xml version="1.0" encoding="{}"?>'])
+def test_a_page_is_read_in_the_encoding_that_it_states(text, stated, head, tmp_path):
+    encoding = PYTHON.get(stated, stated.removeprefix("x-").removeprefix("cn-"))
+    page = f"{head.format(stated)}<html><head><title>A</title></head><p>{text}"
     (tmp_path / "a.html").write_bytes(page.encode(encoding))
     assert [each.text for each in read([tmp_path], Settings(titles=False))] == [text]
     (tmp_path / "a.html").write_bytes(page.encode(encoding).replace(b"<p>", b"<p>\x81\xff\xff\xa0\xff"))
     (tmp_path / "b.html").write_text("<p>B", encoding="utf-8")
     found = [each.text for each in read([tmp_path])]
     assert "B" in found
+
+
+@pytest.mark.parametrize("stated", ["x-unknown", "hex"])
+def test_an_unknown_encoding_is_named(stated, tmp_path, caplog):
+    (tmp_path / "a.html").write_bytes(f"<meta charset={stated}><p>Grün".encode("latin-1"))
+    (tmp_path / "b.html").write_text("<p>B", encoding="utf-8")
+    assert [each.text for each in read([tmp_path])] == ["B"]
+    assert f"the encoding '{stated}', which is unknown" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from helpers.passages import passages_of, shown
 from metasearch.errors import DataError
+from metasearch.search.documents.passage import Notes
 from metasearch.search.documents.readers import html
 
 PAGE = """<!DOCTYPE html>
@@ -89,11 +90,21 @@ def test_a_page_is_read_as_a_browser_shows_it(tmp_path):
         ("<p>Hold <b><i hidden>⌘</i><i hidden>Ctrl<u>!</u></i></b>", [(1, "Hold ⌘ Ctrl!")]),
         ("<ul><li hidden>no<li><a hidden>no<p>no</p></a><li>yes</ul>", [(1, "yes")]),
         ("<p>yes <b hidden style='display:none'>no</b><button hidden>no</button>", [(1, "yes")]),
+        ("<a-b><template shadowrootmode=open><p>yes</template></a-b><template>no</template>", [(1, "yes")]),
+        ("<p>yes <i aria-hidden=true>arrow</i> <span>y</span><span aria-hidden=true>no</span>", [(1, "yes y")]),
         ("<table><tr style='visibility: Collapse'><td>no<tr><td>yes</table>", [(1, "yes")]),
     ],
 )
 def test_text_is_found_wherever_it_stands(page, expected, tmp_path):
     assert shown(tmp_path / "a.htm", page) == expected
+
+
+@pytest.mark.parametrize("tag", ["nav", "div hidden", "footer"])
+def test_what_an_element_without_an_end_drops_is_noted(tag, tmp_path):
+    notes = Notes()
+    (found,) = html.html_sections(f"<p>yes</p><{tag}><p>No <b>more of it.", tmp_path, notes, False)
+    assert found.text == "yes"
+    assert [each.text.split() for each in notes.dropped] == [["No", "more", "of", "it."]]
 
 
 SITE = """<body>

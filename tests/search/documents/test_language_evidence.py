@@ -131,6 +131,9 @@ def test_the_lang_of_a_template_does_not_count_against_names_and_texts(tmp_path,
     caplog.clear()
     assert of_passages(write(tmp_path / "b", {"guide": "fr"}, page, ".html")) == {"guide": {"fr"}}
     assert any("state lang=en, but look like fr" in line for line in caplog.messages)
+    for number, (stated, seen) in enumerate({"kr": "ko", "KR": "ko", "EN": "de", "en_us": "de", "kr-KR": "ko"}.items()):
+        wrong = page.replace('"en"', stated)
+        assert of_passages(write(tmp_path / f"{number}", {"guide": seen}, wrong, ".html")) == {"guide": {seen}}
 
 
 def test_copies_in_the_default_language_are_no_translations(tmp_path, caplog):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.tags import NAMES, written
-from metasearch.search.documents.languages import find_folder_language, find_language
+from metasearch.search.documents.languages import find_folder_language, find_language, group_pages
 
 
 @given(written(NAMES, lower=True), st.sampled_from("._-"))
@@ -15,10 +15,11 @@ def test_a_name_tells_its_tag_as_a_whole_and_at_its_end(case, mark):
     assert find_language(f"READ me{mark}{text}", "") == tag
 
 
-@given(written(NAMES, lower=True))
-def test_a_folder_tells_its_tag_as_a_whole_and_behind_a_dot(case):
+@given(written(NAMES, lower=True), st.sampled_from("._-"))
+def test_a_folder_tells_its_tag_as_a_whole_and_at_its_end(case, mark):
     tag, text = case
-    assert find_folder_language(text, "fr") == find_folder_language(f"pages.{text}", "fr") == tag
+    assert find_folder_language(text, "fr") == find_folder_language(f"pages{mark}{text}", "") == tag
+    assert len({*group_pages({"pages/a.md": "", f"pages{mark}{text}/a.md": tag}).values()}) == 1
     assert find_folder_language("pages.old", "fr") == "fr"
 
 

@@ -6,6 +6,7 @@ A paragraph has the `lang` of most of its letters, so a foreign word does not sp
 import codecs
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from metasearch.data.formats.text_files import opened, with_line_feeds
@@ -24,7 +25,10 @@ _CONTENTS = 2
 """Links to headings that are a table of contents, at least."""
 _HEAD = 4096
 """Bytes of a page in which it states its encoding."""
-_CHARSET = re.compile(rb"<meta\b[^>]*?charset\s*=\s*[\"']?([\w.:-]+)", re.I)
+_CHARSET = re.compile(rb"<(?:meta\b[^>]*?charset|\?xml\b[^>]*?encoding)\s*=\s*[\"']?([\w.:-]+)", re.I)
+_OTHER_NAMES = {"sjis": "cp932", "mac-cyrillic": "mac_cyrillic", "iso-8859-8-i": "iso-8859-8", "iso88591": "cp1252"}
+_PREFIXES = re.compile(r"^(?:x-|cn-)+|^(?:windows|dos)-(?=\d{3}$)")
+"""Names of encodings, and beginnings of names, that Python does not know."""
 _BROWSERS = {
     "iso8859-1": "cp1252",
     "ascii": "cp1252",
@@ -55,8 +59,9 @@ def _read(path: Path) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = "\0"
-    if "\0" in text:
-        stated = _stated_encoding(content)
+    # In ISO-2022-JP, characters are ASCII between escapes.
+    if "\0" in text or "\x1b$" in text:
+        stated = _stated_encoding(content, path)
         text = "".join(lines(path)) if stated is None else _decoded(content, path, stated)
     if len(text) > _MOST:
         raise _too_long(path)
@@ -67,14 +72,21 @@ def _too_long(path: Path) -> DataError:
     return DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
 
 
-def _stated_encoding(content: bytes) -> str | None:
-    """Return the encoding that the beginning of a page states, as browsers read it; None if it is UTF-8 or unknown."""
+def _stated_encoding(content: bytes, path: Path) -> str | None:
+    """Return the encoding that the beginning of a page states, as browsers read it; None for UTF-8 and by default."""
     found = _CHARSET.search(content[:_HEAD])
-    try:
-        name = codecs.lookup(found[1].decode()).name if found else "utf-8"
-    except LookupError:
+    if found is None:
         return None
-    return None if name.startswith("utf") else _BROWSERS.get(name, name)
+    stated = found[1].decode().lower()
+    plain = _PREFIXES.sub("", stated)
+    for written in (stated, plain, f"cp{plain}", _OTHER_NAMES.get(plain, "")):
+        with suppress(LookupError):
+            name = codecs.lookup(written).name
+            if name.startswith("utf"):
+                return None
+            b" ".decode(name)  # a codec may be none of texts
+            return _BROWSERS.get(name, name)
+    raise DataError(f"{path}: the page states the encoding '{stated}', which is unknown; convert the file to UTF-8")
 
 
 def _decoded(content: bytes, path: Path, encoding: str) -> str:
@@ -90,7 +102,7 @@ def html_sections(source: str, path: Path, notes: Notes, whole: bool = True) -> 
     page = Page(path, notes, whole, source)
     page.rawdata = prepare_html(source)
     page.close()
-    page.end_paragraph(0)
+    page.end()
     if page.leads_on and not whole:
         notes.counts[Notes.NO_PAGE] += 1
         return

@@ -41,7 +41,7 @@ _NOTE = re.compile(r"\b(?:note|doc-\w+|admonition\w*|warning|caution|danger|tip|
 _WRAPPER = re.compile(r"<(?:main|article)\b|\brole\s*=\s*[\"']?main\b", re.I)
 _CONTROLLED = re.compile(r"(?:aria-controls|data-(?:bs-)?target)\s*=\s*[\"']?#?([^\"'\s>]+)", re.I)
 """The id of what a button shows."""
-_LEADS_ON = re.compile(r"\s*[0-5]?\s*[;,]\s*url\s*=", re.I)
+_LEADS_ON = re.compile(r"\s*0*[0-5]?(?:\.[\d.]*)?[\s;,]+[^\s;,]")
 """Content of `<meta http-equiv="refresh">` of a page that another one replaces at once."""
 _SILENT = _set(
     "script style template noscript svg iframe object embed canvas audio video datalist noembed noframes "
@@ -62,6 +62,8 @@ _LINES = _set("br li option tr tbody thead tfoot")
 _CELLS = _set("td th")
 _INLINE = _set("a abbr b bdi bdo cite code data dfn em font i kbd label mark q s samp small span strong sub sup u var")
 """Elements in running text. A script shows one that is `hidden`, such as the keys of a platform."""
+_DECORATION = _set("i span")
+"""Elements of icons, which are named by words, and of formulas that stand in the page a second time."""
 _HEAD_TAGS = _set("head meta link base")
 """Elements that are not shown and have no text, so that no address leads to them."""
 _EXACT = _set("pre textarea listing xmp plaintext")
@@ -146,7 +148,7 @@ def _has_hidden(attributes: Mapping[str, str | None]) -> bool:
 
 def _is_hidden(tag: str, attributes: Mapping[str, str | None]) -> bool:
     hidden = tag not in _INLINE and _has_hidden(attributes)
-    opened = tag == "dialog" and "open" in attributes
+    opened = (tag == "dialog" and "open" in attributes) or (tag == "template" and "shadowrootmode" in attributes)
     return hidden or (tag in _HIDDEN and not opened) or bool(_HIDING.search(attributes.get("style") or ""))
 
 
@@ -282,6 +284,8 @@ class Page(HTMLParser):
 
     def _find_boilerplate(self, tag: str, attributes: Mapping[str, str | None]) -> str:
         """Return why an element is no content but a site's navigation, search or footer; empty for content."""
+        if tag in _DECORATION and attributes.get("aria-hidden") == "true":
+            return "decoration"
         if tag not in _FURNITURE and "class" not in attributes and "role" not in attributes:
             return ""
         role, classes = attributes.get("role") or "", attributes.get("class") or ""
@@ -334,6 +338,12 @@ class Page(HTMLParser):
         elif here.shown:
             for line, text in enumerate(_LINE.findall(data), self._line):
                 self._add(text, line)
+
+    def end(self) -> None:
+        """End the page, with the elements that have no end."""
+        while len(self._open) > 1:
+            self.handle_endtag(self._open[-1].tag)
+        self.end_paragraph(0)
 
     def end_paragraph(self, gap: int) -> None:
         """End the paragraph, with at least `gap` line ends before the next."""
