@@ -39,7 +39,9 @@ COLUMNS = (
 _COUNTED = ("query", "language", "query_language", "document_language", "clicks", "id", "group")
 """Values in which rows of a click log are equal, beside the page."""
 _DECIMAL = re.compile(r"0,\d+|\d+,\d{1,2}")
-_THOUSANDS = re.compile(r"\d{1,3}([,\s]\d{3})+")
+_THOUSANDS = re.compile(r"\d{1,3}(?:[,\s'’]\d{3})+|[1-9]\d{0,2}(?:\.\d{3}){2,}")
+_UNCLEAR = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+"""A thousand in some languages, and a decimal in others."""
 _COUNTS = re.compile(r"(nb_|unique |total )?(clicks?|click.?counts?|counts?|visits|page ?views|sessions)", re.I)
 """Columns of logs with the number of clicks; the first is read where there is no column `clicks`."""
 
@@ -56,9 +58,11 @@ def _read_number(value: Any) -> Any:
 
 
 def _read_count(value: Any) -> Any:
-    """Return a whole number without marks of thousands."""
+    """Return a whole number without marks of thousands; `ValueError` for `1.234`."""
+    if isinstance(value, str) and _UNCLEAR.fullmatch(value.strip()):
+        raise ValueError(f"{value} may be {value.replace('.', '')}: write it without a point")
     thousands = isinstance(value, str) and _THOUSANDS.fullmatch(value.strip())
-    return re.sub(r"[,\s]", "", value) if thousands else 0 if value is None else value
+    return re.sub(r"[^\d]", "", value) if thousands else 0 if value is None else value
 
 
 _Tag = Annotated[str, BeforeValidator(_read_tag)]

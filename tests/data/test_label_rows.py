@@ -51,6 +51,17 @@ def test_a_comma_that_may_be_of_thousands_is_an_error():
         load(row("return", "a.html", relevance="1,000"))
 
 
+@given(st.integers(2, 10**7), st.sampled_from([",", ".", " ", "\u202f", "'", ""]))
+def test_a_count_has_marks_of_thousands_or_is_an_error(clicks, mark):
+    written = f"{clicks:,}".replace(",", mark)
+    log = {**row("return", "a.html"), "clicks": written}
+    if mark == "." and 1000 <= clicks < 10**6:
+        with pytest.raises(DataError, match=f"row 1: clicks: .*may be {clicks}"):
+            load(log)
+    else:
+        assert load(log).grades == {("q1", "d1"): clicks}
+
+
 def test_an_empty_list_is_a_row_without_a_document():
     data = load(row("return", "a.html"), row("hours", []))
     assert data.notes == ("skipped rows without a text: 1, the first: row 2: page: expected a text, got nothing",)

@@ -103,7 +103,8 @@ class PageNames:
         """Path of a document → its path from the folder that was named, and the name of this folder."""
         for path, (relative, root) in self.short.items():
             key = tidy_path(f"{root}/{relative}")
-            self._add(_File(path, key, _plain(key)), passages[self._files[path][0]].language)
+            # A mirror may have percent-encoded names.
+            self._add(_File(path, key, _plain(tidy_path(unquote(key)))), passages[self._files[path][0]].language)
         self._languages = {tag for _, tag in self._translations}
         rooted = list(dict.fromkeys(parse_address(name) for name in names if _is_rooted(name)))
         parts = {kind: [each for each in rooted if bool(each.host) == kind] for kind in (True, False)}

@@ -37,11 +37,14 @@ def reasons(named, passages, *bases):
     return [each.reason for each in join([("row 1", each) for each in named], passages, ["site"], bases)]
 
 
-@given(st.lists(PATHS, min_size=2, max_size=6, unique=True), FILES, PREFIX, st.tuples(*SPELLINGS), st.booleans())
-def test_any_spelling_of_an_address_means_its_page(paths, end, prefix, spelling, encoded):
-    """Addresses of pages that are not there, and on other hosts, mean no page."""
+@given(
+    st.lists(PATHS, min_size=2, max_size=6, unique=True), FILES, PREFIX, st.tuples(*SPELLINGS), st.booleans(),
+    st.booleans(),
+)  # fmt: skip
+def test_any_spelling_of_an_address_means_its_page(paths, end, prefix, spelling, encoded, mirrored):
+    """Addresses of pages that are not there, and on other hosts, mean no page; a mirror has encoded names."""
     scheme, host, suffix, query, fragment = spelling
-    files = [f"{path}{end}" for path in paths]
+    files = [f"{quote(path) if mirrored else path}{end}" for path in paths]
     written = [quote(path) if encoded else path.replace("%", "%25").replace(" ", "%20") for path in paths]
     named = [f"{scheme}//{host}{prefix}/{path}{suffix}{query}{fragment}" for path in written]
     gone = [f"https://example.org{prefix}/2019/{path}" for path in written[:1]]
