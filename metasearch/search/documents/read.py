@@ -5,6 +5,7 @@ Skipped files are logged. Memory does not grow with the number or length of docu
 
 import logging
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,10 @@ GROUP = "group"
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
 _SOURCES = "_sources"
+_MENUS = ("summary.md", "_summary.md", "_sidebar.md", "_navbar.md")
+"""Names of the menus of mdBook, GitBook and docsify."""
+_NO_LINK = re.compile(r"^(?!\s*(?:(?:[-*+]|\d+\.)\s+)?!?\[|\s*#|\s*-*\s*$).", re.M)
+"""Begin of a line of Markdown that is no link, heading or rule."""
 _LARGEST_PAGE = 2**20
 """Bytes of a file above which it is no page."""
 _NAMED = 5
@@ -178,6 +183,8 @@ class _Search:
         if not size:
             self.empty += 1
             log.warning("%s: skipped: the file is empty", path)
+        elif not named and _is_menu(path, size):
+            self.others["menus of links"] += 1
         elif kind := file_kind(path):
             self.own.append(f"{path.as_posix()} ({kind})")
         elif (key := os.path.abspath(path)) not in self.found:
@@ -200,6 +207,12 @@ class _Search:
         if named:
             shown = (f"{language} {len(files):,} ({files[0]})" for language, files in sorted(named.items()))
             log.info("languages from file names: %s", ", ".join(shown))
+
+
+def _is_menu(path: Path, size: int) -> bool:
+    if path.name.lower() not in _MENUS or size > _LARGEST_PAGE:
+        return False
+    return not _NO_LINK.search(path.read_text("utf-8", "ignore"))
 
 
 def _list_some(names: Sequence[str]) -> str:

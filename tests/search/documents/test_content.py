@@ -140,6 +140,17 @@ def test_copies_of_sources_beside_pages_are_no_documents(tmp_path, caplog):
     assert [each.text for each in read([tmp_path])] == ["Source"]
 
 
+@pytest.mark.parametrize("name", ["SUMMARY.md", "_sidebar.md"])
+def test_a_menu_of_links_is_no_document(name, tmp_path, caplog):
+    menu = "# Summary\n\n[Start](a.md)\n\n- [One](one.md)\n  * [Two](two.md)\n\n---\n\n1. [Three](b.md)\n"
+    (tmp_path / name).write_text(menu, encoding="utf-8")
+    assert read_page(tmp_path, "<p>Text") == "Text"
+    assert "1 menus of links" in caplog.text
+    assert [each.text for each in read([tmp_path / name])]
+    (tmp_path / name).write_text(f"{menu}\nA text of its own.\n", encoding="utf-8")
+    assert "A text of its own" in "".join(each.text for each in read([tmp_path]))
+
+
 ENCODINGS = {
     "鍵は下にあります": "shift_jis x-sjis euc-jp x-euc-jp iso-2022-jp",
     "钥匙": "gb2312 x-gbk",
