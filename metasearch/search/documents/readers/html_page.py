@@ -16,8 +16,10 @@ from metasearch.search.documents.passage import Notes
 _MOST_UNCLOSED = 20
 """Start tags of a page without an end."""
 _WHITE = re.compile(r"[ \t\n\r\f]+")
-_START_TAG, _END_TAG = re.compile("<([a-zA-Z][a-zA-Z0-9]*)>"), re.compile("</([a-zA-Z][a-zA-Z0-9]*)>")
-"""Plain tags, which take half as long as what the parser does for all others."""
+_START_TAG = re.compile(r'<([a-zA-Z][a-zA-Z0-9]*)((?:[ \n]+[a-zA-Z][a-zA-Z0-9:_-]*="[^"&<>\0]*")*)[ \n]*>')
+_ATTRIBUTE = re.compile('([^ \n=]+)="([^"]*)"')
+_END_TAG = re.compile("</([a-zA-Z][a-zA-Z0-9]*)>")
+"""Tags as most programs write them, which take half as long as what the parser does for all others."""
 _LINE = re.compile(".*\n|.+")
 _EMPTY_COMMENT = re.compile("<!---?>")
 ENDLESS, _END = "\0", "\0>"
@@ -208,7 +210,8 @@ class Page(HTMLParser):
         `DataError` if many tags have none: the parser searches the whole rest of the page for each end.
         """
         if (match := _START_TAG.match(self.rawdata, i)) and match[1].lower() not in _OWN_CONTENT:
-            self.handle_starttag(match[1].lower(), [])
+            attributes = _ATTRIBUTE.findall(match[2]) if match[2] else []
+            self.handle_starttag(match[1].lower(), [(name.lower(), value) for name, value in attributes])
             return match.end()
         end = super().parse_starttag(i)
         self._unclosed_tags += end < 0
