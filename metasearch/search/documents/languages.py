@@ -12,6 +12,9 @@ from metasearch.data.records import grouped
 _PROGRAMS = ("cs", "el", "mk", "ml", "pl", "ps", "so", "sv", "ts")
 """Tags that are also the ends of programs' names: `app.ts.md` may be about TypeScript."""
 
+_WORDS = ("to",)
+"""Tags that are words at the end of names: `how-to`."""
+
 _MODIFIERS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab"}
 """Modifier of a locale in POSIX → script."""
 _DOCUSAURUS = re.compile(r"(?<![^/])i18n/([^/]+)/docusaurus-plugin-content-(docs|blog|pages)/(?:current/)?")
@@ -56,7 +59,7 @@ def find_path_language(file: str) -> str:
 
 def _find_tag(stem: str) -> tuple[str, int]:
     for start in (0, *(mark.end() for mark in re.finditer("[._-]", stem))):
-        if tag := _read_tag(stem[start:]):
+        if (tag := _read_tag(stem[start:])) and not (start and tag in _WORDS):
             return tag, start
     return "", 0
 

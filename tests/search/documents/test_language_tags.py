@@ -21,6 +21,7 @@ def test_a_folder_tells_its_tag_as_a_whole_and_at_its_end(case, mark):
     assert find_folder_language(text, "fr") == find_folder_language(f"pages{mark}{text}", "") == tag
     assert len({*group_pages({"pages/a.md": "", f"pages{mark}{text}/a.md": tag}).values()}) == 1
     assert find_folder_language("pages.old", "fr") == "fr"
+    assert find_folder_language("how-to", "") == find_language("how_to", "") == ""
 
 
 @pytest.mark.parametrize(

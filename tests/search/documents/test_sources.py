@@ -100,11 +100,11 @@ def test_a_folder_of_nothing_that_can_be_read_is_an_error_that_names_all(folder)
 
 
 def test_languages_that_names_tell_are_listed(folder, caplog):
-    put(folder, "a.de.txt", "de/b.txt", "how_to.txt", "c.txt")
+    put(folder, "a.de.txt", "de/b.txt", "git_rm.txt", "how_to.txt")
     with caplog.at_level(logging.INFO):
         found = {source.file: source.language for source in sources([folder])}
-    assert found == {"docs/a.de.txt": "de", "docs/de/b.txt": "de", "docs/how_to.txt": "to", "docs/c.txt": ""}
-    assert "languages from file names: de 2 (docs/a.de.txt), to 1 (docs/how_to.txt)" in caplog.text
+    assert found == {"docs/a.de.txt": "de", "docs/de/b.txt": "de", "docs/git_rm.txt": "rm", "docs/how_to.txt": ""}
+    assert "languages from file names: de 2 (docs/a.de.txt), rm 1 (docs/git_rm.txt)" in caplog.text
 
 
 def test_the_folder_that_is_named_tells_a_language_and_those_above_it_do_not(tmp_path, monkeypatch):
