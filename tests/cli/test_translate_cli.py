@@ -120,4 +120,4 @@ def test_a_run_does_not_go_on_with_other_translations(shop, monkeypatch):
 )
 def test_a_block_that_cannot_be_used_is_refused(shop, block, code, message):
     folder = shop(block)
-    assert message in metasearch("validate", "shop", "--include", folder / "tasks", code=code).output
+    assert message in metasearch("show", "shop", "--check", "--include", folder / "tasks", code=code).output
