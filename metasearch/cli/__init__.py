@@ -54,7 +54,7 @@ SECTIONS = {
     "Project": {
         "ls": "List tasks, modes, recipes, learners and encoders.",
         "show": "Print a task, mode or recipe; check a task.",
-        "doctor": "Check the environment and folders.",
+        "doctor": "Check the environment and indexes.",
     },
 }
 """Heading of `--help` → its commands and what each does. A command is `command` of the module beside this file that has

@@ -1,4 +1,4 @@
-"""`metasearch doctor`: report the environment and check folders. The report works without torch, too."""
+"""`metasearch doctor`: report the environment and check indexes. The report works without torch, too."""
 
 import dataclasses
 import json
@@ -22,21 +22,19 @@ _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 
 
 @_options.command("doctor")
-@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
-@_options.trust
+@click.argument("folders", metavar="[INDEX]...", nargs=-1, type=click.Path(path_type=Path))
 @_options.as_json("all findings")
 @click.pass_context
-def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool, as_json: bool) -> None:
-    """Print versions, devices, data and the cache, and check each FOLDER.
+def command(ctx: click.Context, folders: Sequence[Path], as_json: bool) -> None:
+    """Print versions, devices, data and the cache, and check each INDEX.
 
-    FOLDER is a run, a distillation, a study, an index, an encoder, an export to ONNX or a prepared corpus.
     A line that begins with `bad` is a problem, and the exit code is that of the worst one; a line with `-` is no
     problem. Nothing is fetched or changed.
 
     \b
     Examples:
       metasearch doctor
-      metasearch doctor runs/lareqa studies/lareqa
+      metasearch doctor help.index
     """
     sections: list[Section] = []
 
@@ -51,10 +49,10 @@ def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool
     for section in environment():
         show(section)
     if folders:  # what reads them imports torch, which may be missing
-        from metasearch.pipelines.doctor import examine_folder
+        from metasearch.pipelines.folders import examine_index
 
         for folder in folders:
-            show(examine_folder(folder, trust_remote_code))
+            show(examine_index(folder))
     codes = [each.code for section in sections for each in section.findings if each.state == "bad"]
     if as_json:
         tree = {"sections": [dataclasses.asdict(each) for each in sections], "exit_code": max(codes, default=0)}
