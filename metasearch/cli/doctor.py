@@ -71,7 +71,7 @@ def environment() -> Iterator[Section]:
     found = [
         *(Finding(*each) for each in machine.items()),
         Finding.of("devices", _devices),
-        Finding.of("speed", _speed),
+        Finding.of("precision", _precision),
     ]
     yield Section("machine", found)
     yield Section(
@@ -91,12 +91,10 @@ def _devices() -> str:
     return "; ".join([*found, *(["mps"] if torch.backends.mps.is_available() else [])])
 
 
-def _speed() -> str:
-    from metasearch.encoders.cpu_rates import TIMES, cpu_rates, fastest, kept_rates
+def _precision() -> str:
+    from metasearch.encoders.device import has_bfloat16
 
-    rates = ", ".join(f"{name} {rate:,.0f}" if rate else f"{name} none" for name, rate in cpu_rates(False).items())
-    count = f"measured by {min(kept_rates()[1], TIMES)} of {TIMES} commands so far"
-    return f"GFLOP/s of this CPU: {rates}; {count}; --precision auto takes {fastest(False)}"
+    return f"--precision auto takes {'bfloat16' if has_bfloat16() else 'float32'} on this CPU"
 
 
 def _data() -> str:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from metasearch.config.precision import Chosen, EncodingPrecision
 from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
+from metasearch.encoders.device import has_bfloat16
 from metasearch.encoders.features import Features as Features
 from metasearch.encoders.features import Output as Output
 from metasearch.encoders.features import TextReader
@@ -28,7 +29,7 @@ from metasearch.encoders.lengths import (
     encode_in_batches,
 )
 from metasearch.encoders.prompts import Prompted, prompt_of, unused_prompts, written_out
-from metasearch.errors import ConfigError, EncoderError, require_known
+from metasearch.errors import EncoderError, require_known
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -220,21 +221,20 @@ class Encoder:
     def choose_precision(self, asked: EncodingPrecision, tried: bool = False) -> "Encoder":
         """Let `encode` compute in another precision; returns itself.
 
-        `auto` takes bfloat16 on a CPU that is faster in it, for an encoder that is not fast anyway. An encoder that
+        `auto` takes bfloat16 on a CPU with instructions for it, for an encoder that is not fast anyway. An encoder that
         cannot be converted stays in float32, which a line says unless `auto` was asked. On a GPU, bfloat16 is torch's
         autocast. One that was `tried`, such as that of an index, is converted when the first text is encoded.
 
         Raises:
-            ConfigError: the device or the CPU cannot compute in this precision, or there is none of that name.
+            ConfigError: there is no precision of that name.
         """
-        from metasearch.encoders.cpu_rates import cpu_rates, fastest
         from metasearch.encoders.low.base import tried as convert
 
         require_known("precision", asked, get_args(EncodingPrecision))
         self.precision, self._low = "float32", None
         if asked == "auto":
             worth_it = self.device.type == "cpu" and _layer_weights(self.network) >= _WORTH_IT
-            wanted = fastest() if worth_it else "float32"
+            wanted = "bfloat16" if worth_it and has_bfloat16() else "float32"
         else:
             wanted = asked
         if wanted == "float32":
@@ -242,11 +242,8 @@ class Encoder:
         if self.device.type != "cpu":
             self.precision = "bfloat16"
             return self
-        rates = cpu_rates()
-        if asked != "auto" and 0 < rates[wanted] < rates["float32"]:
+        if not has_bfloat16():
             log.warning("--precision %s is slower than float32 on this CPU", wanted)
-        if not rates[wanted]:
-            raise ConfigError(f"--precision {wanted}: this CPU, or this build of torch, cannot multiply exactly in it")
         if tried:
             self.precision = "bfloat16"
             return self
