@@ -73,6 +73,7 @@ _GONE = dict.fromkeys(
     "metasearch adapt learns from few labels in closed form, which is better at every number of labels",
 ) | {
     "--epochs": "use --set budget.epochs=N",
+    "--format": "metasearch report writes tables as LaTeX and CSV",
     "--evaluate": "use metasearch evaluate --task TASK on the encoder before and after",
     "validate": "use metasearch show TASK --check",
     "card": "the card is model/README.md; set its licence in the line license: of its header",

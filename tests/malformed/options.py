@@ -72,7 +72,7 @@ VALUES = [
     ("export tiny --sentence-transformers --texts TMP -o TMP/out", "--texts needs --dimensions"),
     ("export tiny --sentence-transformers --fold 1 -o TMP/out", "--fold: no task is read"),
     ("compare TMP/run --confidence 1", "level"),
-    ("compare TMP/run --format csv --json", "--format: --json replaces it"),
+    ("compare TMP/run --format csv", "--format went; metasearch report writes tables as LaTeX and CSV"),
     ("compare", "Missing argument 'STUDY_OR_RUN...'"),
     ("show demoo", "no task, mode, recipe or distillation 'demoo'. Did you mean 'demo'"),
     ("show maml --mode mono-bi", "--mode needs a task; 'maml' is a recipe"),

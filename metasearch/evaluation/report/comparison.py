@@ -1,7 +1,7 @@
 """Learners compared with a baseline: the table, its notes, and the verdict in words."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from metasearch.evaluation.report.formats import minus
@@ -84,8 +84,6 @@ def _over(comparison: Comparison) -> str:
 
 # Tables of a comparison: a line for each arm, and for each arm and language.
 
-_TESTS = ("p", "p (Holm)", "better in")
-
 
 def comparison_table(comparison: Comparison) -> Table:
     """Return a line for each arm: means, difference, both intervals and p-values."""
@@ -93,7 +91,7 @@ def comparison_table(comparison: Comparison) -> Table:
         key="comparison",
         title=f"{_title(comparison)}: difference from {comparison.reference}",
         heads=("learner",),
-        columns=(*_columns(comparison), *_TESTS),
+        columns=(*_columns(comparison), "p", "p (Holm)", "better in"),
         lines=tuple(Line((each.arm.label,), _figures(each)) for each in comparison.arms),
         notes=comparison_notes(comparison),
         unit="× 100",
@@ -119,14 +117,6 @@ def language_table(comparison: Comparison) -> Table:
         notes=(language_note(comparison),),
         unit="× 100",
     )
-
-
-def whole_table(comparison: Comparison) -> Table:
-    """Return both tables as one, for files that hold one table; the means over languages are the lines `mean`."""
-    whole, languages = comparison_table(comparison), language_table(comparison)
-    lines = [Line((*line.heads, "mean"), line.cells) for line in whole.lines]
-    lines += [Line(line.heads, (*line.cells, *[Cell()] * len(_TESTS))) for line in languages.lines]
-    return replace(whole, heads=languages.heads, lines=tuple(lines))
 
 
 def as_tree(comparison: Comparison) -> dict[str, Any]:
