@@ -15,9 +15,11 @@ from metasearch.errors import DataError, EncoderError, first_line
 from metasearch.io import VARIABLE as CACHE
 from metasearch.io import cache_folder
 from metasearch.runs.findings import Finding, Section
-from metasearch.runs.versions import LIBRARIES, cores, installed, memory, processor
+from metasearch.runs.versions import LIBRARIES, cores, installed, processor
 from metasearch.version import __version__
 
+# The limit as a container with cgroup v2 sees it; the root group of a host has no such file.
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
 _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 
 
@@ -67,7 +69,7 @@ def environment() -> Iterator[Section]:
     versions = {"python": platform.python_version(), "metasearch": __version__}
     versions |= {name: version for name in LIBRARIES if (version := installed(name))}
     yield Section("versions", [Finding(*each) for each in versions.items()])
-    machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{memory() / 2**30:.1f} GiB"}
+    machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{_memory() / 2**30:.1f} GiB"}
     found = [
         *(Finding(*each) for each in machine.items()),
         Finding.of("devices", _devices),
@@ -77,6 +79,13 @@ def environment() -> Iterator[Section]:
     yield Section(
         "data", [Finding.of(DATA, _data), Finding.of("cache", lambda: f"{cache_folder()}; {CACHE} changes it")]
     )
+
+
+def _memory() -> int:
+    """Return the bytes of memory in the machine, or the container's limit."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _CGROUP.read_text(encoding="ascii").strip() if _CGROUP.is_file() else "max"
+    return total if limit == "max" else min(total, int(limit))
 
 
 def _devices() -> str:

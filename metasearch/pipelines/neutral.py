@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.projection import ProjectionSettings
-from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.texts import Tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.maps import Projection, check_counts, estimate
-from metasearch.encoders.neutral import append, is_neutral, require_none
+from metasearch.encoders.neutral import append, require_none
 from metasearch.encoders.protocols import TextEncoder, report_progress
-from metasearch.errors import ConfigError
 from metasearch.io import atomic_write
 from metasearch.io.output import claim, whole
 from metasearch.pipelines.cards import CARD, Dataset, find_base, make_card
@@ -85,16 +83,6 @@ def log_projection(neutral: Projection, benchmark: Benchmark, settings: Projecti
         f"neutralise: {len(neutral.directions)} directions from {count} texts of the training split in "
         f"{', '.join(neutral.languages)}"
     )
-
-
-def require_projection(encoder: Encoder, recipe: Recipe) -> Encoder:
-    """Return an encoder; `ConfigError` where a recipe trains through a projection and the encoder has none."""
-    if recipe.neutralise and recipe.neutralise.when == "before" and not is_neutral(encoder):
-        raise ConfigError(
-            f"recipe '{recipe.recipe}' trains through a projection, which the encoder does not have; call "
-            "metasearch.neutralise(encoder, benchmark, recipe.neutralise) before make_learner"
-        )
-    return encoder
 
 
 def neutralise_encoder(

@@ -8,9 +8,11 @@ from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.main_table import complete, over_languages
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.jackknife import Interval
-from metasearch.evaluation.study.compare import FEW_ARTICLES, ArmComparison, Comparison, Difference
+from metasearch.evaluation.study.compare import ArmComparison, Comparison, Difference
 from metasearch.evaluation.study.study import Arm, ScoreSelection, Study
 
+_FEW_ARTICLES = 20
+"""Articles on which two arms must differ for an interval of fixed models that can be trusted near scores of 0 or 1."""
 _SOURCES = {
     "folds": "other folds, seeds and questions",
     "questions": "other folds of questions",
@@ -38,10 +40,10 @@ def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
         f"Fixed models: {percent(comparison.level)} interval of the trained models over other test questions "
         "(Student's t over the articles of each fold). Retraining is not in it."
     )
-    if few := [f"{each.arm.label} {each.differing}" for each in arms if 0 < each.differing < FEW_ARTICLES]:
+    if few := [f"{each.arm.label} {each.differing}" for each in arms if 0 < each.differing < _FEW_ARTICLES]:
         notes.append(
-            f"Fixed models: articles with a difference: {', '.join(few)}. With fewer than {FEW_ARTICLES}, do not trust "
-            "the interval if most scores are near 0 or 1: it can miss the true difference five times too often."
+            f"Fixed models: articles with a difference: {', '.join(few)}. With fewer than {_FEW_ARTICLES}, do not "
+            "trust the interval if most scores are near 0 or 1: it can miss the true difference five times too often."
         )
     return (*notes, *comparison.missing)
 
