@@ -140,8 +140,8 @@ def shop(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_60_questions_of_your_own_in_20_articles_are_enough(shop):
-    validate, train = (words for words in commands("docs/guide.md", "metasearch") if "mytasks" in words)
-    result = CliRunner().invoke(main, validate)
+    checked, train = (words for words in commands("docs/guide.md", "metasearch") if "mytasks" in words)
+    result = CliRunner().invoke(main, checked)
     assert "data: 60 questions, 120 candidates in 2 languages" in result.stdout, result.output
     assert "mode mono-bi: 4 episodes drawn and embedded" in result.stdout
     result = CliRunner().invoke(main, [*train, "--encoder", "tiny", "--max-steps", "2"])

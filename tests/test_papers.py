@@ -74,6 +74,8 @@ def check(words):
     elif name == "distill":
         given = {key: value for key, value in values.items() if key not in ("resume", "output", "as_json")}
         assert distill.configure(**given).recipe.chosen
+    elif values.get("checked"):  # the data is not here
+        Library().task(values["name"])
     elif name == "show" or "--sizes-only" in flags:
         assert invoke(*words)
     elif values.get("task"):

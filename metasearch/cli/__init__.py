@@ -50,17 +50,16 @@ SECTIONS = {
     },
     "Data": {
         "prepare": "Clean a parallel corpus, once.",
-        "validate": "Check a task, from its file to an episode.",
     },
     "Project": {
         "ls": "List tasks, modes, recipes, learners and encoders.",
-        "show": "Print a task with an episode, a mode or a recipe.",
-        "doctor": "Check the environment and folders.",
+        "show": "Print a task, mode or recipe; check a task.",
+        "doctor": "Check the environment and indexes.",
     },
 }
 """Heading of `--help` → its commands and what each does. A command is `command` of the module beside this file that has
 its name; the commands in `_SHARED` are in another module, under their own names, and `_SEARCH` is in `search`."""
-_SHARED = {"demo": "train", "report": "compare", "show": "ls", "validate": "ls"}
+_SHARED = {"demo": "train", "report": "compare", "show": "ls"}
 _SEARCH = ("adapt", "index", "search", "serve", "tune")
 _SUMMARIES = {name: summary for commands in SECTIONS.values() for name, summary in commands.items()}
 
@@ -74,6 +73,9 @@ _GONE = dict.fromkeys(
     "metasearch adapt learns from few labels in closed form, which is better at every number of labels",
 ) | {
     "--epochs": "use --set budget.epochs=N",
+    "--format": "metasearch report writes tables as LaTeX and CSV",
+    "--evaluate": "use metasearch evaluate --task TASK on the encoder before and after",
+    "validate": "use metasearch show TASK --check",
     "card": "the card is model/README.md; set its licence in the line license: of its header",
 }
 """Options and commands of earlier versions, and what does their work."""

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import print_result, reject_unused_options
+from metasearch.cli._settings import print_result
 
 if TYPE_CHECKING:
     from metasearch.evaluation.study.study import Arm, Study
-
-FORMATS = ("markdown", "latex", "csv")
 
 _compared = _options.options_group(
     click.argument("paths", metavar="STUDY_OR_RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)),
@@ -32,12 +30,8 @@ _compared = _options.options_group(
 @_options.command("compare")
 @_compared
 @click.option("--pool", metavar="POOL", help="Pool, such as bilingual; by default the task's.")
-@click.option(
-    "--format", "shown", type=click.Choice(FORMATS), default="markdown", show_default=True,
-    help="Output format; csv is one table.",
-)  # fmt: skip
 @_options.as_json("everything in full precision")
-def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -> None:
+def command(paths: Sequence[Path], as_json: bool, **compared: Any) -> None:
     """Compare learners with a baseline, on the test questions of studies or finished runs.
 
     Studies and runs may be mixed, as long as they share task, data, folds and versions. Nothing is run again.
@@ -59,24 +53,20 @@ def command(paths: Sequence[Path], shown: str, as_json: bool, **compared: Any) -
     Examples:
       metasearch compare studies/lareqa
       metasearch compare studies/lareqa --baseline fine-tune --pool bilingual
-      metasearch compare runs/maml runs/maml-align --format latex > comparison.tex
+      metasearch compare runs/maml runs/maml-align
       metasearch compare studies/sts --measure spearman --json
     """
     from metasearch.evaluation.report import comparison as tables
     from metasearch.evaluation.report import formats
     from metasearch.evaluation.study.compare import compare
 
-    if as_json:
-        reject_unused_options("shown", why="--json replaces it; omit --json")
     study, arm = _read(paths, compared)
     comparison = compare(study, arm, **compared)
     if as_json:
         click.echo(json.dumps(tables.as_tree(comparison), ensure_ascii=False, allow_nan=False, indent=1))
-    elif shown == "csv":
-        click.echo(formats.csv(tables.whole_table(comparison)), nl=False)
     else:
         both = tables.comparison_table(comparison), tables.language_table(comparison)
-        click.echo("\n".join(map(formats.FORMATS[shown], both)), nl=False)
+        click.echo("\n".join(map(formats.markdown, both)), nl=False)
 
 
 @_options.command("report")
@@ -94,7 +84,7 @@ def report(paths: Sequence[Path], output: Path, as_json: bool, **compared: Any) 
                       single questions, run facts; one file that needs no network
       report.md       the same words and tables
       tables.json     all tables in full precision
-      tables/         each table as Markdown, LaTeX (booktabs) and CSV
+      tables/         each table as LaTeX (booktabs) and CSV
 
     A former report in the folder is replaced; any other folder must be empty.
 

@@ -1,4 +1,4 @@
-"""`metasearch doctor`: report the environment and check folders. The report works without torch, too."""
+"""`metasearch doctor`: report the environment and check indexes. The report works without torch, too."""
 
 import dataclasses
 import json
@@ -15,28 +15,28 @@ from metasearch.errors import DataError, EncoderError, first_line
 from metasearch.io import VARIABLE as CACHE
 from metasearch.io import cache_folder
 from metasearch.runs.findings import Finding, Section
-from metasearch.runs.versions import LIBRARIES, cores, installed, memory, processor
+from metasearch.runs.versions import LIBRARIES, cores, installed, processor
 from metasearch.version import __version__
 
+# The limit as a container with cgroup v2 sees it; the root group of a host has no such file.
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
 _MARKS = {"ok": "ok ", "note": "-  ", "bad": "bad"}
 
 
 @_options.command("doctor")
-@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
-@_options.trust
+@click.argument("folders", metavar="[INDEX]...", nargs=-1, type=click.Path(path_type=Path))
 @_options.as_json("all findings")
 @click.pass_context
-def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool, as_json: bool) -> None:
-    """Print versions, devices, data and the cache, and check each FOLDER.
+def command(ctx: click.Context, folders: Sequence[Path], as_json: bool) -> None:
+    """Print versions, devices, data and the cache, and check each INDEX.
 
-    FOLDER is a run, a distillation, a study, an index, an encoder, an export to ONNX or a prepared corpus.
     A line that begins with `bad` is a problem, and the exit code is that of the worst one; a line with `-` is no
     problem. Nothing is fetched or changed.
 
     \b
     Examples:
       metasearch doctor
-      metasearch doctor runs/lareqa studies/lareqa
+      metasearch doctor help.index
     """
     sections: list[Section] = []
 
@@ -51,10 +51,10 @@ def command(ctx: click.Context, folders: Sequence[Path], trust_remote_code: bool
     for section in environment():
         show(section)
     if folders:  # what reads them imports torch, which may be missing
-        from metasearch.pipelines.doctor import examine_folder
+        from metasearch.pipelines.folders import examine_index
 
         for folder in folders:
-            show(examine_folder(folder, trust_remote_code))
+            show(examine_index(folder))
     codes = [each.code for section in sections for each in section.findings if each.state == "bad"]
     if as_json:
         tree = {"sections": [dataclasses.asdict(each) for each in sections], "exit_code": max(codes, default=0)}
@@ -69,16 +69,23 @@ def environment() -> Iterator[Section]:
     versions = {"python": platform.python_version(), "metasearch": __version__}
     versions |= {name: version for name in LIBRARIES if (version := installed(name))}
     yield Section("versions", [Finding(*each) for each in versions.items()])
-    machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{memory() / 2**30:.1f} GiB"}
+    machine = {"processor": f"{processor()}, {cores()} cores to use", "memory": f"{_memory() / 2**30:.1f} GiB"}
     found = [
         *(Finding(*each) for each in machine.items()),
         Finding.of("devices", _devices),
-        Finding.of("speed", _speed),
+        Finding.of("precision", _precision),
     ]
     yield Section("machine", found)
     yield Section(
         "data", [Finding.of(DATA, _data), Finding.of("cache", lambda: f"{cache_folder()}; {CACHE} changes it")]
     )
+
+
+def _memory() -> int:
+    """Return the bytes of memory in the machine, or the container's limit."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _CGROUP.read_text(encoding="ascii").strip() if _CGROUP.is_file() else "max"
+    return total if limit == "max" else min(total, int(limit))
 
 
 def _devices() -> str:
@@ -93,12 +100,10 @@ def _devices() -> str:
     return "; ".join([*found, *(["mps"] if torch.backends.mps.is_available() else [])])
 
 
-def _speed() -> str:
-    from metasearch.encoders.cpu_rates import TIMES, cpu_rates, fastest, kept_rates
+def _precision() -> str:
+    from metasearch.encoders.device import has_bfloat16
 
-    rates = ", ".join(f"{name} {rate:,.0f}" if rate else f"{name} none" for name, rate in cpu_rates(False).items())
-    count = f"measured by {min(kept_rates()[1], TIMES)} of {TIMES} commands so far"
-    return f"GFLOP/s of this CPU: {rates}; {count}; --precision auto takes {fastest(False)}"
+    return f"--precision auto takes {'bfloat16' if has_bfloat16() else 'float32'} on this CPU"
 
 
 def _data() -> str:

@@ -46,11 +46,11 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
     from metasearch.data.benchmark import load_benchmark
     from metasearch.encoders.load import load_encoder
     from metasearch.pipelines.export import export
-    from metasearch.pipelines.folders import encoders_by_name
+    from metasearch.pipelines.folders import load_index_encoder
     from metasearch.runs.progress import ProgressBar
 
     benchmark = load_benchmark(task, **where) if task else None
-    opened = next(encoders_by_name(encoder, trust_remote_code), None)
+    opened = load_index_encoder(encoder, trust_remote_code)
     loaded, *made = opened or (load_encoder(encoder, device="cpu", trust_remote_code=trust_remote_code), "")
     with ProgressBar("export") as bar:
         done = export(loaded, asked, output, benchmark, bar, *made)

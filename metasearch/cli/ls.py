@@ -1,4 +1,4 @@
-"""`metasearch ls`, `show` and `validate`: list names, show a declaration, and check a task."""
+"""`metasearch ls` and `show`: list names, print a declaration, and check a task."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -63,23 +63,30 @@ def _entries(library: "Library", kind: str) -> Iterator[tuple[str, str]]:
     help="Recipe that says how to draw; by default the recipe of the mode's learner.",
 )  # fmt: skip
 @_options.seed("Random seed of the draw.")
+@click.option(
+    "--check", "checked", is_flag=True,
+    help="Check a task: read its data, cut its folds, draw and embed an episode of every mode.",
+)  # fmt: skip
 @_options.options_group(_options.fold, _options.data, _options.include)
 def show(
-    name: str, mode: str | None, episode: int, recipe: str | None, seed: int, fold: int, data: str | None,
-    include: Sequence[str],
+    name: str, mode: str | None, episode: int, recipe: str | None, seed: int, checked: bool, fold: int,
+    data: str | None, include: Sequence[str],
 ) -> None:  # fmt: skip
     """Print a task, mode, recipe or distillation by NAME.
 
     \b
     Examples:
       metasearch show demo --mode mono-bi-multi
+      metasearch show demo --check
       metasearch show maml-align
     """
     from metasearch.config import yaml
     from metasearch.config.run import DataConfig
 
     if mode is None:
-        reject_unused_options("episode", "recipe", "seed", "fold", "data", why="no episode is drawn; pass --mode")
+        reject_unused_options("episode", "recipe", "seed", "fold", why="no episode is drawn; pass --mode")
+        if not checked:
+            reject_unused_options("data", why="no data is read; pass --mode or --check")
     found = library(include)
     kind = next((kind for kind in _DECLARED if name in found.names(kind)), None)
     if kind is None:
@@ -87,12 +94,17 @@ def show(
         raise ConfigError(f"no task, mode, recipe or distillation '{name}'.{nearest(name, everything)}")
     declared = getattr(found, kind)(name)
     click.echo(yaml.dump(declared.model_dump(mode="json", exclude_none=kind != "distillation")))
+    if (mode is not None or checked) and kind != "task":
+        raise ConfigError(f"{'--check' if mode is None else '--mode'} needs a task; '{name}' is a {kind}")
     if mode is not None:
-        if kind != "task":
-            raise ConfigError(f"--mode needs a task; '{name}' is a {kind}")
         ref = DataConfig(task=name, fold=fold, data=data, include=tuple(include))
         for line in _episode(found, ref, mode, recipe, seed, episode):
             click.echo(line)
+    if checked:
+        from metasearch.pipelines.check_task import check_task
+
+        for line in check_task(found, DataConfig(task=name, data=data, include=tuple(include))):
+            click.echo(f"ok  {line}")
 
 
 def _episode(
@@ -117,20 +129,3 @@ def _episode(
     episode = sampler.episode(index)
     yield f"\n{phase} episode {index} of seed {seed}, recipe {chosen.recipe}: {episode.arrangement}"
     yield from described(episode)
-
-
-@_options.command("validate")
-@click.argument("task")
-@_options.options_group(_options.data, _options.include)
-def validate(task: str, data: str | None, include: Sequence[str]) -> None:
-    """Load TASK, resolve its names, read its data, cut its folds, and draw and embed an episode of every mode.
-
-    \b
-    Example:
-      metasearch validate demo
-    """
-    from metasearch.config.run import DataConfig
-    from metasearch.pipelines import validate as checks
-
-    for line in checks.validate(library(include), DataConfig(task=task, data=data, include=tuple(include))):
-        click.echo(f"ok  {line}")

@@ -20,16 +20,12 @@ from metasearch.errors import ConfigError
 )  # fmt: skip
 @_options.task("Task whose training split of the fold is read instead of --texts, without its labels.")
 @_options.settings(ProjectionSettings, first=("languages",))
-@click.option(
-    "--evaluate", "tasks", cls=_options.ListOption, metavar="TASKS",
-    help="Score on the test part before and after; by default: --task.",
-)  # fmt: skip
 @_options.options_group(_options.one_fold, _options.device, _options.trust)
 @_options.options_group(_options.output("Folder of the encoder; new or empty.", required=True))
-@_options.as_json("all figures")
+@_options.as_json("the number of texts")
 def command(
-    encoder: str, texts: Sequence[Path], task: str | None, tasks: Sequence[str], output: Path, as_json: bool,
-    device: Any, trust_remote_code: bool, **asked: Any,
+    encoder: str, texts: Sequence[Path], task: str | None, output: Path, as_json: bool, device: Any,
+    trust_remote_code: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Remove language bias from ENCODER, so that a search prefers no answer for its language.
 
@@ -40,7 +36,7 @@ def command(
     \b
     Examples:
       metasearch neutralise mini --task demo -o neutral
-      metasearch neutralise runs/maml/model --texts corpus/ --languages ar,de,el,hi --evaluate lareqa -o neutral
+      metasearch neutralise runs/maml/model --texts corpus/ --languages ar,de,el,hi -o neutral
       metasearch neutralise mini --texts de.txt --texts tr.txt -o neutral
     """
     from metasearch.data.benchmark import load_benchmark
@@ -51,21 +47,20 @@ def command(
     claim(output)
     if bool(texts) == bool(task):
         raise ConfigError("pass either --texts PATH or --task TASK")
-    if not (task or tasks):
-        reject_unused_options(*where, why="no task is read; pass --task or --evaluate")
+    if not task:
+        reject_unused_options(*where, why="no task is read; pass --task")
     settings = _options.validate(ProjectionSettings, asked, "neutralise")
-    given = [task] if task else []
-    names = dict.fromkeys([*given, *tasks])
-    benchmarks = {name: load_benchmark(name, **where) for name in names}
+    benchmark = load_benchmark(task, **where) if task else None
 
     from metasearch.encoders.load import load_encoder
-    from metasearch.pipelines.neutral import describe_effect, neutralise_encoder, train_texts
+    from metasearch.pipelines.neutral import neutralise_encoder, train_texts
     from metasearch.runs.progress import ProgressBar
 
-    read = train_texts(benchmarks[task], settings) if task else read_tagged(texts, settings.texts, settings.languages)
-    scored = [benchmarks[name] for name in tasks or given]
-    length = scored[0].task.max_length if scored else None
+    read = train_texts(benchmark, settings) if benchmark else read_tagged(texts, settings.texts, settings.languages)
+    length = benchmark.task.max_length if benchmark else None
     loaded = load_encoder(encoder, length, device=device, trust_remote_code=trust_remote_code)
     with ProgressBar("neutralise") as bar:
-        effect = neutralise_encoder(loaded, read, settings, output, scored, bar)
-    print_result(as_json, {"model": str(output), **effect}, f"{describe_effect(effect)}\nmodel: {output}")
+        made = neutralise_encoder(loaded, read, settings, output, bar)
+    counts = ", ".join(f"{language} {count}" for language, count in made["texts"].items())
+    text = f"directions removed: {made['directions']}\ntexts in the estimate: {counts}\nmodel: {output}"
+    print_result(as_json, {"model": str(output), **made}, text)

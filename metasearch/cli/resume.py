@@ -39,15 +39,14 @@ def command(
       metasearch resume studies/lareqa --jobs 2
       metasearch resume studies/lareqa/cells/maml-trans/fold-0-seed-1
     """
-    from metasearch.pipelines.folders import SHARDS
+    from metasearch.pipelines.folders import find_shards, kind_of, open_run
 
-    if SHARDS.holds(folder):
+    if encode_shards := find_shards(folder):
         idle = ("jobs", "launcher", "launcher_settings", "trackers", "as_json")
         reject_unused_options(*idle, why=f"{folder} has shards of an index, which this process encodes")
         _follow(until_eof)
-        click.echo(f"{SHARDS.work(folder, trust_remote_code):,} parts encoded")
+        click.echo(f"{encode_shards(folder, trust_remote_code):,} parts encoded")
         return
-    from metasearch.pipelines.folders import kind_of, open_run
     from metasearch.pipelines.run import WAIT_SECONDS
 
     if kind_of(folder) == "study":

@@ -11,17 +11,16 @@ from metasearch.config.languages import DeclaredLanguage, parse_pair
 from metasearch.config.roles import MaxLength
 from metasearch.errors import ConfigError
 
-# The block `translate` of a task: rows of its train part are translated, and the translations are trained on.
-
 ORACLE = "oracle"
-"""In place of files: the parallel rows that the data itself has."""
+"""How a retrieval task is translated: by the parallel rows that the data itself has."""
 
 
 class Translate(FrozenConfig):
-    """Rows of train to translate, target languages, and translations.
+    """Rows of train that are trained on in other languages, too.
 
     Attributes:
-        by: `files` with translations, or `oracle`, the rows of the data with the same ids in other languages.
+        by: `files` with translations, of a similarity task; `oracle`, the rows of the data with the same ids in other
+            languages, of a retrieval task.
         source: the language to translate from. If it is no language of the task, it is read for train alone.
         into: languages to translate into; arrangements may name them.
         own: rows of train in these languages: `drop` them, or `keep` them and translate only what has none. It must be
@@ -201,6 +200,10 @@ class Task(FrozenConfig):
             return
         if self.evaluation_only:
             raise Contradiction("with folds: {method: none} everything is test", "translate")
+        if (self.translate.by == ORACLE) != (self.kind == "retrieval"):
+            how = "rows of the data; add translations there and use by: oracle"
+            wanted = how if self.kind == "retrieval" else "files with translations; use by: files"
+            raise Contradiction(f"a {self.kind} task takes {wanted}", "translate", "by")
         foreign = [code for code in self.translate.into if code not in self.languages]
         if self.translate.by == ORACLE and foreign:
             raise Contradiction(

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from metasearch.config import registry, yaml
-from metasearch.config.arrangement import Arrangement, Variant
+from metasearch.config.arrangement import Arrangement
 from metasearch.config.library import Library, shipped
 from metasearch.config.measure import Measure
 from metasearch.config.roles import MaxLength
@@ -17,14 +17,11 @@ from metasearch.config.run import DEFAULT_ENCODER, DataConfig, FoldConfig
 from metasearch.config.task import PHASES, Folds, Mode, Phase, Source, Task
 from metasearch.data.folds import Split, split
 from metasearch.data.locate import locate
-from metasearch.data.records import Data, RetrievalData, grouped, require_languages
+from metasearch.data.records import Data, RetrievalData, grouped
 from metasearch.data.translate import Translations, translate_train, with_source
-from metasearch.errors import ConfigError, require_known
+from metasearch.errors import ConfigError, DataError, require_known
 
 log = logging.getLogger(__name__)
-
-_SEVERAL = "mul"
-"""Code of several languages."""
 
 
 @dataclass(frozen=True)
@@ -181,23 +178,6 @@ def on_folds(benchmark: Benchmark, folds: Iterable[int]) -> list[Benchmark]:
     return [replace(benchmark, split=split(benchmark.data, benchmark.task.folds, n), fold=n) for n in folds]
 
 
-def in_one_language(benchmark: Benchmark, links: int) -> Benchmark:
-    """Return a benchmark of questions with all texts of train and dev in one language, `mul` (ISO 639-2).
-
-    An episode has `links` sets of texts.
-    """
-
-    def merged(part: Data) -> Data:
-        data = cast(RetrievalData, part)
-        questions = tuple(replace(question, language=_SEVERAL) for question in data.questions)
-        candidates = tuple(replace(candidate, language=_SEVERAL) for candidate in data.candidates)
-        return replace(data, questions=questions, candidates=candidates)
-
-    parts = replace(benchmark.split, train=merged(benchmark.split.train), dev=merged(benchmark.split.dev))
-    chain = Arrangement((Variant(_SEVERAL, (_SEVERAL,)),) * links)
-    return replace(benchmark, arrangements={phase: [chain] for phase in PHASES}, split=parts)
-
-
 def _read(task: Task, path: Path, source: str | None) -> tuple[Path, Data]:
     """Return a task's folder and its parsed content."""
     try:
@@ -223,8 +203,16 @@ def _read(task: Task, path: Path, source: str | None) -> tuple[Path, Data]:
     if isinstance(records, RetrievalData):
         _warn_of_ids(records, folder)
     if not task.partial:
-        require_languages(records, task.languages, str(folder))
+        _require_languages(records, task.languages, str(folder))
     return folder, records
+
+
+def _require_languages(data: Data, languages: Iterable[str], where: str) -> None:
+    """Raise `DataError` naming the languages that the data lacks."""
+    missing = sorted(set(languages) - data.languages)
+    if missing:
+        have = ", ".join(sorted(data.languages)) or "none"
+        raise DataError(f"{where}: no data for language {', '.join(missing)}; there is: {have}")
 
 
 def _warn_of_ids(data: RetrievalData, folder: Path) -> None:

@@ -13,7 +13,6 @@ from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from metasearch.config.roles import Role
 from metasearch.config.task import TaskKind
-from metasearch.errors import DataError
 from metasearch.io import fingerprint_of
 
 Item = TypeVar("Item")
@@ -375,14 +374,6 @@ class TranslationData:
 Labelled = RetrievalData | SimilarityData
 """Data that can be trained on."""
 Data = Labelled | TranslationData
-
-
-def require_languages(data: Data, languages: Iterable[str], where: str) -> None:
-    """Raise `DataError` naming the languages that the data lacks."""
-    missing = sorted(set(languages) - data.languages)
-    if missing:
-        have = ", ".join(sorted(data.languages)) or "none"
-        raise DataError(f"{where}: no data for language {', '.join(missing)}; there is: {have}")
 
 
 # The texts of any kind of data, as an encoder reads them.

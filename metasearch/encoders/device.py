@@ -1,5 +1,8 @@
 """The device that an encoder runs on."""
 
+from functools import cache
+from pathlib import Path
+
 import torch
 
 from metasearch.errors import ConfigError
@@ -30,3 +33,11 @@ def device_of(name: str) -> torch.device:
         )
     torch.cuda.set_device(own.local)
     return torch.device("cuda", own.local)
+
+
+@cache
+def has_bfloat16() -> bool:
+    """Return whether the CPU has instructions for products in bfloat16; False where the system does not list them."""
+    listed = Path("/proc/cpuinfo")
+    flags = set(listed.read_text(encoding="utf-8").split()) if listed.is_file() else set[str]()
+    return not flags.isdisjoint({"amx_bf16", "avx512_bf16", "bf16"})

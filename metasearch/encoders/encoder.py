@@ -16,19 +16,18 @@ from torch import Tensor, nn
 from metasearch.config.precision import Chosen, EncodingPrecision
 from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
+from metasearch.encoders.device import has_bfloat16
 from metasearch.encoders.features import Features as Features
 from metasearch.encoders.features import Output as Output
 from metasearch.encoders.features import TextReader
 from metasearch.encoders.lengths import (
     BATCH_TOKENS,
     GPU_BATCH_TEXTS,
-    GPU_BATCH_TOKENS,
-    LOW_BATCH_TOKENS,
     complete,
     encode_in_batches,
 )
 from metasearch.encoders.prompts import Prompted, prompt_of, unused_prompts, written_out
-from metasearch.errors import ConfigError, EncoderError, require_known
+from metasearch.errors import EncoderError, require_known
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -41,6 +40,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LOW_BATCH_TOKENS = 2048
+"""Tokens of a batch in bfloat16 on a CPU, where products are so fast that calls count more."""
+_GPU_BATCH_TOKENS = 16_384
+"""The same on a GPU, where a batch costs as much time to launch as to compute if it is smaller."""
 _TOKENISED_AT_ONCE = 4096
 _REMEMBERED = 2**19
 """Texts whose tokens are remembered; half a kilobyte each."""
@@ -220,21 +223,20 @@ class Encoder:
     def choose_precision(self, asked: EncodingPrecision, tried: bool = False) -> "Encoder":
         """Let `encode` compute in another precision; returns itself.
 
-        `auto` takes bfloat16 on a CPU that is faster in it, for an encoder that is not fast anyway. An encoder that
+        `auto` takes bfloat16 on a CPU with instructions for it, for an encoder that is not fast anyway. An encoder that
         cannot be converted stays in float32, which a line says unless `auto` was asked. On a GPU, bfloat16 is torch's
         autocast. One that was `tried`, such as that of an index, is converted when the first text is encoded.
 
         Raises:
-            ConfigError: the device or the CPU cannot compute in this precision, or there is none of that name.
+            ConfigError: there is no precision of that name.
         """
-        from metasearch.encoders.cpu_rates import cpu_rates, fastest
         from metasearch.encoders.low.base import tried as convert
 
         require_known("precision", asked, get_args(EncodingPrecision))
         self.precision, self._low = "float32", None
         if asked == "auto":
             worth_it = self.device.type == "cpu" and _layer_weights(self.network) >= _WORTH_IT
-            wanted = fastest() if worth_it else "float32"
+            wanted = "bfloat16" if worth_it and has_bfloat16() else "float32"
         else:
             wanted = asked
         if wanted == "float32":
@@ -242,11 +244,8 @@ class Encoder:
         if self.device.type != "cpu":
             self.precision = "bfloat16"
             return self
-        rates = cpu_rates()
-        if asked != "auto" and 0 < rates[wanted] < rates["float32"]:
+        if not has_bfloat16():
             log.warning("--precision %s is slower than float32 on this CPU", wanted)
-        if not rates[wanted]:
-            raise ConfigError(f"--precision {wanted}: this CPU, or this build of torch, cannot multiply exactly in it")
         if tried:
             self.precision = "bfloat16"
             return self
@@ -374,8 +373,8 @@ class Encoder:
         training = network.training
         network.eval()
         on_cpu = self.device.type == "cpu"
-        tokens = BATCH_TOKENS if self.precision == "float32" else LOW_BATCH_TOKENS
-        most = (batch_size, tokens) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), GPU_BATCH_TOKENS)
+        tokens = BATCH_TOKENS if self.precision == "float32" else _LOW_BATCH_TOKENS
+        most = (batch_size, tokens) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), _GPU_BATCH_TOKENS)
         with torch.no_grad():
             vectors = encode_in_batches(lengths, embed, *most, self.on_progress)
         # A dev score may be taken in the middle of training, which keeps its mode.

@@ -95,11 +95,6 @@ def _cut(text: str, size: int, left: bool) -> str:
 BATCH_TOKENS = 1024
 """Tokens of a batch on a CPU, padding included: what passes between layers then stays in its caches."""
 
-LOW_BATCH_TOKENS = 2048
-"""The same in bfloat16 and int8, where products are so fast that calls count more."""
-
-GPU_BATCH_TOKENS = 16_384
-"""The same on a GPU, where a batch costs as much time to launch as to compute if it is smaller."""
 GPU_BATCH_TEXTS = 1024
 """Texts of a batch on a GPU, at most."""
 

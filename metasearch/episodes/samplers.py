@@ -187,21 +187,6 @@ def check_sizes(benchmark: Benchmark, recipe: Recipe, seed: int = 0) -> None:
     samplers(benchmark, recipe, seed, valid)
 
 
-def fit_sizes(benchmark: Benchmark, recipe: Recipe, most: int) -> Recipe:
-    """Return a recipe with sets of at most `most` examples, halved until the data fills them; raises `DataError`."""
-    sizes = {name: min(size, most) for name, size in (("k", recipe.episodes.k), ("q", recipe.episodes.q))}
-    while True:
-        fitting = recipe.model_copy(update={"episodes": recipe.episodes.model_copy(update=sizes)})
-        try:
-            check_sizes(benchmark, fitting)
-        except DataError:
-            if max(sizes.values()) == 1:
-                raise
-            sizes = {name: max(1, size // 2) for name, size in sizes.items()}
-        else:
-            return fitting
-
-
 def _parts(benchmark: Benchmark, recipe: Recipe, seed: int, valid: Data | None) -> dict[Phase, Data]:
     """Return the data for each phase; a phase without episodes may have any amount."""
     train = benchmark.split.train

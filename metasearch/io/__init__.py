@@ -297,22 +297,22 @@ def digests(folder: Path) -> dict[str, str]:
         same = os.name != "nt" and remembered["times"] == times
         return {str(name): str(found) for name, found in remembered["digests"].items()} if same else None
 
-    if (known := recall(name, read)) is not None:
+    if (known := _recall(name, read)) is not None:
         return known
     found = _digested(names, paths)
     if all(max(each[-2:]) < now - _SETTLED for each in times.values()):
-        remember(name, {"times": times, "digests": found})
+        _remember(name, {"times": times, "digests": found})
     return found
 
 
-def recall(name: str, read: Callable[[Any], _Value | None]) -> _Value | None:
+def _recall(name: str, read: Callable[[Any], _Value | None]) -> _Value | None:
     """Return a value that `read` makes of a JSON file in the user's cache; None if the file is missing or damaged."""
     with suppress(EncoderError, OSError, ValueError, LookupError, TypeError, AttributeError):
         return read(json.loads((cache_folder() / name).read_bytes()))
     return None
 
 
-def remember(name: str, value: object) -> None:
+def _remember(name: str, value: object) -> None:
     """Write a value as JSON to the user's cache; a cache that cannot be written remembers nothing."""
     try:
         atomic_write(cache_folder() / name, json.dumps(value))

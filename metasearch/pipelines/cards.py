@@ -87,14 +87,12 @@ class Dataset(NamedTuple):
 class Scores:
     """Scores of a model and the encoder before, from rows as in `results.jsonl`.
 
-    `label` and `before` are their `learner` in these rows, and `shown` tables in Markdown in place of the ones from
-    the rows.
+    `label` and `before` are their `learner` in these rows.
     """
 
     rows: Sequence[Row]
     label: str
     before: str
-    shown: str = ""
 
     @property
     def which(self) -> str:
@@ -110,7 +108,7 @@ class Scores:
             rows = [row for row in self.rows if row["task"] == task]
             directed = any(row["pool"] in DIRECTIONS for row in rows)
             parts += [f"### {task}", (by_direction if directed else by_language)(rows, "test")]
-        return self.shown or "\n\n".join(parts)
+        return "\n\n".join(parts)
 
     def results(self) -> list[EvalResult]:
         """Return test scores for the header: the mean over languages in each pool."""

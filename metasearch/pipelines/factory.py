@@ -24,13 +24,13 @@ from metasearch.data.records import RetrievalData, ScoredPair, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.inputs import is_static
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import ProjectedEncoder
+from metasearch.encoders.neutral import ProjectedEncoder, is_neutral
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
 from metasearch.episodes.episode import TRIPLET_ROLES
 from metasearch.episodes.samplers import samplers
 from metasearch.errors import ConfigError, require_known
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.pipelines.neutral import require_projection, train_projection, train_texts
+from metasearch.pipelines.neutral import train_projection, train_texts
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.training.checkpoint import CheckpointStore
 from metasearch.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -278,7 +278,7 @@ def fit(
     """
     check_fit(recipe, benchmark, precision, checkpointing)
     warn_of_unused(recipe.loss, graded=recipe.episodes.negatives != "random")
-    encoder, budget = require_projection(learner.encoder, recipe), recipe.budget
+    encoder, budget = _require_projection(learner.encoder, recipe), recipe.budget
     valid, scored = hold_out(benchmark.split.dev, budget.dev_holdout)
     with report_progress(encoder, partial(callback.on_encode, "to draw episodes by")):
         encode = (vectors or encoder).encode if recipe.episodes.needs_vectors else None
@@ -307,3 +307,13 @@ def fit(
     )
     log_memory(trainer)
     return trainer.fit(resume)
+
+
+def _require_projection(encoder: Encoder, recipe: Recipe) -> Encoder:
+    """Return an encoder; `ConfigError` where a recipe trains through a projection and the encoder has none."""
+    if recipe.neutralise and recipe.neutralise.when == "before" and not is_neutral(encoder):
+        raise ConfigError(
+            f"recipe '{recipe.recipe}' trains through a projection, which the encoder does not have; call "
+            "metasearch.neutralise(encoder, benchmark, recipe.neutralise) before make_learner"
+        )
+    return encoder

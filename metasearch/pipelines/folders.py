@@ -1,102 +1,64 @@
-"""Kinds of folders: the name of each, and the functions that recognise, check, resume and export it.
+"""Kinds of folders: what resumes a run or shards, and what checks an index and opens its encoder.
 
-A function is written as `module:name` and imported when it is used, so that a command loads only the kinds it meets.
+An entry is written as `module:name` and imported when it is used, so that a command loads only the kinds it meets.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from metasearch.errors import ConfigError, RunFolderError, nearest, require_known, to_resume
 from metasearch.evaluation.study.read import STUDY_FILE
+from metasearch.io import near
 from metasearch.pipelines.run import Run, holds_something
-from metasearch.runs.findings import Finding
+from metasearch.runs.findings import Finding, Section
 from metasearch.runs.folder import CONFIG, read_config
 
-_DOCTOR = "metasearch.pipelines.doctor"
-
-
-@dataclass(frozen=True)
-class FolderKind:
-    """A kind of folders.
-
-    Attributes:
-        title: name of the kind in `metasearch doctor`.
-        files: file names, any of which shows the kind.
-        recognise: tells whether a folder is of the kind, in place of `files`: `(folder) -> bool`.
-        check: `(folder, trust_remote_code) -> Iterator[Finding]`.
-        resume: class of the run, or `(folder, trust_remote_code) -> int` for work that has no report.
-        named: tells whether the name of an encoder is of the kind: `(name) -> bool`.
-        encoder: `(name, trust_remote_code) -> (Encoder, sentence for the model card, its parts from the folder)`.
-    """
-
-    title: str
-    files: tuple[str, ...] = ()
-    recognise: str = ""
-    check: str = ""
-    resume: str = ""
-    named: str = ""
-    encoder: str = ""
-
-    def holds(self, folder: Path) -> bool:
-        """Return whether a folder is of this kind."""
-        if self.recognise:
-            return bool(_load(self.recognise)(folder))
-        return any((folder / name).is_file() for name in self.files)
-
-    def findings(self, folder: Path, trust_remote_code: bool) -> list[Finding]:
-        """Return the results of all checks of a folder."""
-        return [*_load(self.check)(folder, trust_remote_code)]
-
-    @property
-    def work(self) -> Any:
-        """The entry `resume`, imported."""
-        return _load(self.resume)
-
-
-CONFIGURED = {
-    "study": FolderKind("a study", check=f"{_DOCTOR}:check_study"),
-} | {
-    kind: FolderKind(title, check=f"{_DOCTOR}:check_run", resume=f"metasearch.{run}")
-    for kind, title, run in (
-        ("train", "a training", "pipelines.train:TrainRun"),
-        ("distill", "a distillation", "pipelines.distill.job:DistillRun"),
-        ("score", "scores of an encoder", "pipelines.score:ScoreRun"),
-        ("tune", "a tuning", "search.tune.job:TuneRun"),
-    )
+ENTRIES = {
+    "train": "metasearch.pipelines.train:TrainRun",
+    "distill": "metasearch.pipelines.distill.job:DistillRun",
+    "score": "metasearch.pipelines.score:ScoreRun",
+    "tune": "metasearch.search.tune.job:TuneRun",
 }
-"""Kind in `study.yaml` or `config.yaml` → kind of the folder."""
-SHARDS = FolderKind("shards of an index", ("plan.json",), resume="metasearch.search.query.shards:encode_shards")
-OTHERS = (
-    FolderKind(
-        "a prepared corpus", recognise="metasearch.data.parallel.saved:is_prepared", check=f"{_DOCTOR}:check_corpus"
-    ),
-    FolderKind(
-        "an index",
-        recognise="metasearch.search.index.database:exists",
-        check="metasearch.search.index.check:check_index",
-        named="metasearch.search.index.stores:is_index",
-        encoder="metasearch.search.index_encoder:load_index_encoder",
-    ),
-    FolderKind("an export to ONNX", ("metasearch.json",), check=f"{_DOCTOR}:check_export"),
-    FolderKind("an encoder", ("modules.json", "config.json", "adapter_config.json"), check=f"{_DOCTOR}:check_encoder"),
-)
-"""Kinds without a configuration; the first that recognises a folder counts."""
+"""Kind in `config.yaml` → class of the run."""
+SHARDS = "metasearch.search.query.shards:encode_shards"
+PLAN = "plan.json"
+"""File that shows a folder of shards of an index."""
+INDEX_EXISTS = "metasearch.search.index.database:exists"
+INDEX_CHECK = "metasearch.search.index.check:check_index"
+INDEX_NAMED = "metasearch.search.index.stores:is_index"
+INDEX_ENCODER = "metasearch.search.index_encoder:load_index_encoder"
 
 
-def _load(entry: str) -> Any:
+def load_entry(entry: str) -> Any:
     """Return a function or class by `module:name`."""
     module, _, name = entry.partition(":")
     return getattr(import_module(module), name)
 
 
-def encoders_by_name(name: str, trust_remote_code: bool) -> Iterator[tuple[Any, str, str]]:
-    """Yield the encoder of a name that is a folder of some kind, and two texts for its model card (`FolderKind`)."""
-    for kind in OTHERS:
-        if kind.named and _load(kind.named)(name):
-            yield _load(kind.encoder)(name, trust_remote_code)
+def find_shards(folder: Path) -> Callable[[Path, bool], int] | None:
+    """Return the function `(folder, trust_remote_code)` that encodes shards of an index; None for another folder."""
+    found: Callable[[Path, bool], int] | None = load_entry(SHARDS) if (folder / PLAN).is_file() else None
+    return found
+
+
+def examine_index(folder: Path) -> Section:
+    """Return whether an index is sound and how it is searched; a folder of another kind is a problem."""
+    if load_entry(INDEX_EXISTS)(folder):
+        return Section(f"{folder}: an index", [*load_entry(INDEX_CHECK)(folder)])
+    what = (
+        f"is no index; metasearch resume {folder} checks a run" if folder.is_dir() else f"does not exist{near(folder)}"
+    )
+    return Section(f"{folder}: unknown", [Finding.of_error("folder", RunFolderError(f"{folder} {what}"))])
+
+
+def load_index_encoder(name: str, trust_remote_code: bool) -> tuple[Any, str, str] | None:
+    """Return the encoder of an index, a sentence for the model card, and its parts; None for another name."""
+    if not load_entry(INDEX_NAMED)(name):
+        return None
+    found: tuple[Any, str, str] = load_entry(INDEX_ENCODER)(name, trust_remote_code)
+    return found
 
 
 def kind_of(folder: Path) -> str:
@@ -107,7 +69,7 @@ def kind_of(folder: Path) -> str:
         return "study"
     config = read_config(folder)
     kind = str(config.get("kind"))
-    require_known(f"{folder / CONFIG}: config.kind:", kind, [known for known in CONFIGURED if known != "study"])
+    require_known(f"{folder / CONFIG}: config.kind:", kind, ENTRIES)
     return kind
 
 
@@ -116,7 +78,7 @@ def open_run(folder: Path) -> Run[Any]:
     kind = kind_of(folder)
     if kind == "study":
         raise ConfigError(f"{folder} is a study, not a run. Continue with: {to_resume(folder)}")
-    run: type[Run[Any]] = CONFIGURED[kind].work
+    run: type[Run[Any]] = load_entry(ENTRIES[kind])
     return run.open(folder)
 
 

@@ -2,9 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.projection import ProjectionSettings
-from metasearch.config.recipe import Recipe
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.texts import Tagged, tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.maps import Projection, check_counts, estimate
-from metasearch.encoders.neutral import append, is_neutral, require_none
+from metasearch.encoders.neutral import append, require_none
 from metasearch.encoders.protocols import TextEncoder, report_progress
-from metasearch.errors import ConfigError
-from metasearch.evaluation.study.bias import BiasFigures, measure_ranking_bias
 from metasearch.io import atomic_write
 from metasearch.io.output import claim, whole
-from metasearch.pipelines.cards import CARD, Dataset, Scores, describe_task, find_base, make_card
-from metasearch.pipelines.scorer import Scorer, with_lengths
+from metasearch.pipelines.cards import CARD, Dataset, find_base, make_card
 from metasearch.runs.callbacks import SILENT, Callback
-from metasearch.runs.markdown import by_language, markdown, percent
-from metasearch.runs.per_query_results import DEPTH
-from metasearch.runs.rows import Row
 
 log = logging.getLogger(__name__)
 
@@ -93,109 +85,30 @@ def log_projection(neutral: Projection, benchmark: Benchmark, settings: Projecti
     )
 
 
-def require_projection(encoder: Encoder, recipe: Recipe) -> Encoder:
-    """Return an encoder; `ConfigError` where a recipe trains through a projection and the encoder has none."""
-    if recipe.neutralise and recipe.neutralise.when == "before" and not is_neutral(encoder):
-        raise ConfigError(
-            f"recipe '{recipe.recipe}' trains through a projection, which the encoder does not have; call "
-            "metasearch.neutralise(encoder, benchmark, recipe.neutralise) before make_learner"
-        )
-    return encoder
-
-
-# `metasearch neutralise`: write an encoder without language bias, and measure the effect.
-
-BEFORE, AFTER = "before", "after"
-_RANKED = {
-    "bias": f"language bias of the top {DEPTH} (0 none, 100 as much as there can be)",
-    "rank_correlation": f"rank correlation of translated questions, top {DEPTH} (100 alike)",
-}
-"""Figures of retrieval tasks → their description."""
-
-
 def neutralise_encoder(
-    encoder: Encoder,
-    texts: Tagged,
-    settings: ProjectionSettings,
-    folder: Path,
-    tasks: Sequence[Benchmark] = (),
-    callback: Callback = SILENT,
+    encoder: Encoder, texts: Tagged, settings: ProjectionSettings, folder: Path, callback: Callback = SILENT
 ) -> dict[str, Any]:
-    """Write an encoder without language bias, which changes in place, to a new folder.
+    """Write an encoder without language bias, which changes in place, to a new folder: `metasearch neutralise`.
 
-    Returns the effect as JSON: `directions`, `texts` (language → texts in the estimate), `results` (rows of scores on
-    the test part of `tasks`, whose `learner` is `before` or `after`), and the figures of retrieval tasks, `bias` and
-    `rank_correlation`, by task.
+    Returns `directions`, the number removed, and `texts`, language → texts in the estimate.
     """
     claim(folder)
     require_none(encoder)
     counts = {language: len(found) for language, found in texts.items()}
     check_counts(counts, settings.rank, encoder.dimension())
-    for benchmark in tasks:
-        if outside := sorted(benchmark.split.test.languages - set(counts)):
-            log.warning(
-                "%s: not in the estimate: %s; such languages profit less", benchmark.task.name, ", ".join(outside)
-            )
     neutral = estimate(vectors_of(encoder, texts, callback), settings.rank)
-    rows, ranked = _scores(encoder, tasks, BEFORE, callback)
     append(encoder, neutral)
-    more, ranked_after = _scores(encoder, tasks, AFTER, callback)
-    pairs = {task: {BEFORE: found, AFTER: ranked_after[task]} for task, found in ranked.items()}
-    bias = {task: {when: found.bias for when, found in pair.items()} for task, pair in pairs.items()}
-    correlation = {
-        task: {when: found.correlation for when, found in pair.items()}
-        for task, pair in pairs.items()
-        if not isnan(pair[BEFORE].correlation)  # without translated questions
-    }
-    effect = {"directions": len(neutral.directions), "texts": counts, "bias": bias, "rank_correlation": correlation}
-    effect["results"] = [*rows, *more]
-    said = {"directions removed": str(len(neutral.directions)), "texts in the estimate": str(sum(counts.values()))}
-    card = _card(encoder, said, counts, [*rows, *more], tasks, describe_effect(effect))
+    made = {"directions": len(neutral.directions), "texts": counts}
     with whole(folder) as partial:
         encoder.write(partial)
-        atomic_write(partial / CARD, card)
-        atomic_write(partial / "neutral.json", json.dumps(effect, ensure_ascii=False, indent=1))
-    return effect
+        atomic_write(partial / CARD, _card(encoder, len(neutral.directions), counts))
+        atomic_write(partial / "neutral.json", json.dumps(made, ensure_ascii=False, indent=1))
+    return made
 
 
-def describe_effect(effect: Mapping[str, Any]) -> str:
-    """Return what `neutralise_encoder` returned in Markdown."""
-    texts = ", ".join(f"{language} {count}" for language, count in effect["texts"].items())
-    rows = [["directions removed", str(effect["directions"])], ["texts in the estimate", texts]]
-    parts = [markdown(["projection", ""], rows, left=2)]
-    for task in dict.fromkeys(row["task"] for row in effect["results"]):
-        parts += [f"{task}:", by_language([row for row in effect["results"] if row["task"] == task], "test")]
-        for key, description in _RANKED.items():
-            if found := effect[key].get(task):
-                parts.append(f"{description}: {percent(found[BEFORE])} → {percent(found[AFTER])}")
-    return "\n\n".join(parts) + "\n"
-
-
-def _scores(
-    encoder: Encoder, tasks: Sequence[Benchmark], when: str, callback: Callback
-) -> tuple[list[Row], dict[str, BiasFigures]]:
-    """Return test scores on tasks, and language bias for multilingual pools."""
-    rows: list[Row] = []
-    ranked: dict[str, BiasFigures] = {}
-    for benchmark in tasks:
-        found = Scorer(callback=callback).score(when, with_lengths(encoder, benchmark), benchmark, "test")
-        rows += found.rows
-        if found.questions.ranking:
-            ranked[benchmark.task.name] = measure_ranking_bias(found.questions.ranking)
-    return rows, ranked
-
-
-def _card(
-    encoder: Encoder, facts: Mapping[str, str], counts: Mapping[str, int], rows: Sequence[Row],
-    tasks: Sequence[Benchmark], shown: str,
-) -> str:  # fmt: skip
-    """Return the card for an encoder of `metasearch neutralise`.
-
-    `counts` has the number of texts in the estimate by language, `rows` scores `before` and `after` on `tasks`, and
-    `shown` their tables.
-    """
+def _card(encoder: Encoder, directions: int, counts: Mapping[str, int]) -> str:
+    """Return the card for an encoder of `metasearch neutralise`; `counts` has the number of texts by language."""
     source = find_base("base", encoder.name)
-    data = [Dataset("estimated from", "texts", f"{count} texts in {language}") for language, count in counts.items()]
     return make_card(
         encoder,
         (source,),
@@ -204,9 +117,8 @@ def _card(
         title=f"{source.short} without the language in its vectors",
         summary=f"The sentence encoder {source.name} with a linear module at its end, made by metasearch. The module "
         "removes language identity from the vectors, so that a search prefers no answer for its language.",
-        data=[*data, *(describe_task("scored on", each.task, rows) for each in tasks)],
+        data=[Dataset("estimated from", "texts", f"{count} texts in {language}") for language, count in counts.items()],
         languages=tuple(counts),
-        scores=Scores(rows, "after", "before", shown) if rows else None,
-        facts=facts,
+        facts={"directions removed": str(directions), "texts in the estimate": str(sum(counts.values()))},
         tags=("language-neutral",),
     )

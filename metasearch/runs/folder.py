@@ -184,13 +184,11 @@ class RunFolder:
             raise DataError(f"{self._facts}: not the facts of a run: {json.dumps(known)[:40]}")
         return known
 
-    def require_unchanged(self, complete: bool = False) -> None:
-        """Raise `RunFolderError` if a file in a finished run has changed; with `complete`, also if one is missing."""
+    def require_unchanged(self) -> None:
+        """Raise `RunFolderError` if a file in a finished run has changed."""
         sums = self.path / SUMS
         for name, expected in _read_checksums(sums).items():
             path = self.path / name
-            if complete and not path.is_file():
-                raise RunFolderError(f"{path} is missing, though the run is finished")
             if path.is_file() and digest(path) != expected:
                 raise RunFolderError(
                     f"{path}: checksum mismatch: it was changed since the run wrote it, or damaged; its hash is in "

@@ -75,23 +75,17 @@ class Tracker(Callback):
 
     def __init__(self, package: str, start: Callable[[], OpenRun]) -> None:
         self.package = package
-        self._values: queue.SimpleQueue[tuple[dict[str, float], int] | None] = queue.SimpleQueue()
-        self._started: Future[None] = Future()
+        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
-        self._failed = False
         self._warned = False
         # A daemon, so that a call that never returns does not keep the process. Some trackers keep their run in the
         # thread that began it, so that one thread calls all functions.
-        self._thread = threading.Thread(target=self._work, args=(start,), daemon=True, name=f"track-{package}")
-        self._thread.start()
+        threading.Thread(target=self._work, daemon=True, name=f"track-{package}").start()
+        self._run: Future[OpenRun] = self._put(start)
 
     def require_start(self) -> None:
         """Raise `ConfigError` unless the tracker has begun a run."""
-        try:
-            error = self._started.exception(START_SECONDS)
-        except TimeoutError:
-            error = TimeoutError(f"no answer within {START_SECONDS:g} s")
-        if error is not None:
+        if error := _error_of(self._run, START_SECONDS):
             raise ConfigError(f"--track: {self.package} failed: {first_line(error)}") from error
 
     def on_step(self, step: int, total: int, phase: str, terms: dict[str, float]) -> None:
@@ -104,15 +98,14 @@ class Tracker(Callback):
 
     def close(self, kind: type[BaseException] | None, *exception: object) -> None:
         """End the tracker's run, once all values are sent; as a failed one if the work raised an exception."""
-        self._failed = kind is not None
-        self._values.put(None)
-        self._thread.join(END_SECONDS)
-        if self._thread.is_alive() and self._error is None:
-            self._error = TimeoutError(f"no answer within {END_SECONDS:g} s")
+        ended = self._put(lambda: self._run.result()[1](kind is not None))
+        self._calls.put(None)
+        error = _error_of(ended, END_SECONDS)
+        self._error = self._error or error
         self._warn()
 
     def _send(self, values: dict[str, float], step: int) -> None:
-        self._values.put((values, step))
+        self._put(lambda: self._run.result()[0](values, step=step))
         self._warn()
 
     def _warn(self) -> None:
@@ -124,24 +117,26 @@ class Tracker(Callback):
                 self.package, first_line(self._error),
             )  # fmt: skip
 
-    def _work(self, start: Callable[[], OpenRun]) -> None:
-        """Begin a run, send what comes, and end it."""
-        try:
-            send, end = start()
-        except BaseException as error:  # each tracker raises errors of its own, also `SystemExit`
-            self._error = error
-            self._started.set_exception(error)
-            return
-        self._started.set_result(None)
-        for values, step in iter(self._values.get, None):
-            self._call(partial(send, values, step=step))
-        self._call(partial(end, self._failed))
+    def _put(self, function: Callable[[], Any]) -> Future[Any]:
+        result: Future[Any] = Future()
+        self._calls.put((function, result))
+        return result
 
-    def _call(self, function: Callable[[], Any]) -> None:
-        try:
-            function()
-        except BaseException as error:
-            self._error = self._error or error
+    def _work(self) -> None:
+        """Call what comes, in its order."""
+        for function, result in iter(self._calls.get, None):
+            try:
+                result.set_result(function())
+            except BaseException as error:  # each tracker raises errors of its own, also `SystemExit`
+                self._error = self._error or error
+                result.set_exception(error)
+
+
+def _error_of(result: Future[Any], seconds: float) -> BaseException | None:
+    try:
+        return result.exception(seconds)
+    except TimeoutError:
+        return TimeoutError(f"no answer within {seconds:g} s")
 
 
 def add_trackers(open_callback: OpenCallback, names: Sequence[str], folder: Path) -> OpenCallback:

@@ -1,4 +1,4 @@
-"""Facts of a run: settings in words, and library versions, processor and memory, which affect its scores, too."""
+"""Facts of a run: settings in words, and library versions and processor, which affect its scores, too."""
 
 import os
 import platform
@@ -61,23 +61,10 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-# How many cores and how much memory this process may use.
-
-# The limit as a container with cgroup v2 sees it; the root group of a host has no such file.
-_CGROUP = Path("/sys/fs/cgroup/memory.max")
-
-
 def cores() -> int | None:
     """Return the cores that this process may use, in a container fewer than there are; None where nobody knows."""
     # macOS does not say which it may.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-
-def memory() -> int:
-    """Return the bytes of memory in the machine, or the container's limit."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _CGROUP.read_text(encoding="ascii").strip() if _CGROUP.is_file() else "max"
-    return total if limit == "max" else min(total, int(limit))
 
 
 # Run facts in words, for report and model card.

@@ -26,7 +26,7 @@ from metasearch.algorithms.base import Learner
 from metasearch.config.precision import Precision
 from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.config.seeding import seed_of
-from metasearch.encoders.cpu_rates import cpu_rates
+from metasearch.encoders.device import has_bfloat16
 from metasearch.episodes.episode import Episode, brief, whole
 from metasearch.errors import NonFiniteError, RunFolderError, first_line
 from metasearch.io import atomic_write
@@ -159,7 +159,7 @@ class Trainer:
             RunFolderError: a checkpoint is damaged or cannot be written.
         """
         on_cpu = self.learner.encoder.device.type == "cpu"
-        if self.precision == "bfloat16" and on_cpu and (rates := cpu_rates())["bfloat16"] < rates["float32"]:
+        if self.precision == "bfloat16" and on_cpu and not has_bfloat16():
             log.warning("bfloat16 is slower than float32 on this CPU; use --precision float32")
         self.learner.begin(self.schedule.total)
         if checkpoint := self.processes.broadcast_object(lambda: self.store.load() if resume and self.store else None):

@@ -1,7 +1,5 @@
 """`metasearch compare`: formats, notes and wrong input."""
 
-import csv
-import io
 import json
 
 import pytest
@@ -36,17 +34,3 @@ def test_json_has_everything_in_full_precision(folder):
     assert maml["interval"]["low"] < maml["difference"] < maml["interval"]["high"]
     assert sorted(maml["languages"]) == ["ar", "de", "el"]
     assert found["baseline"]["label"] == maml["against"]["label"] == "zero-shot"
-
-
-def test_csv_is_one_table_with_the_values_of_json(folder):
-    maml = json.loads(shown(folder, "--json"))["arms"][0]
-    rows = list(csv.DictReader(io.StringIO(shown(folder, "--format", "csv"))))
-    assert [(row["learner"], row["language"]) for row in rows[:3]] == [
-        ("maml", "mean"),
-        ("fine-tune", "mean"),
-        ("maml", "ar"),
-    ]
-    assert float(rows[0]["difference"]) == maml["difference"]
-    assert float(rows[0]["p (Holm)"]) == maml["holm"]
-    assert float(rows[2]["95% from"]) == maml["languages"]["ar"]["training"]["low"]
-    assert float(rows[2]["fixed models to"]) == maml["languages"]["ar"]["interval"]["high"]

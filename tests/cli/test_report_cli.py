@@ -39,9 +39,9 @@ def test_it_prints_the_main_table_and_where_the_page_is(report):
     folder, result = report
     table, said = result.stdout.split("\n\nreport: ")
     assert said == f"{folder / 'report.html'}\n"
-    written = (folder / "tables" / "main.md").read_text().rstrip("\n")
+    written = (folder / "report.md").read_text()
     assert "\\" in written
-    assert table.replace(" ", "") == written.replace("\\", "").replace(" ", "")
+    assert table.replace(" ", "") in written.replace("\\", "").replace(" ", "")
     assert "| maml      | trans   | **" in table
 
 
@@ -51,7 +51,7 @@ def test_every_table_is_written_in_each_format(report):
     named = ("main", "main-map", "dev", "pools", "comparison", "bias", "answers-found", "runs")
     assert {*named} <= set(keys)
     assert len([key for key in keys if key.startswith("matrix-")]) == 4
-    made = {f"tables/{key}.{end}" for key in keys for end in ("md", "tex", "csv")}
+    made = {f"tables/{key}.{end}" for key in keys for end in ("tex", "csv")}
     assert set(files) == made | {"report.html", "report.md", "tables.json"}
     assert files["report.md"].count("\n## ") == 7
 

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from helpers import onnx_extra
 from helpers.backbones import CONFIGS, LENGTHS, TEXTS, make
-from helpers.commands import metasearch
 from helpers.onnx_extra import needs_onnx
 from metasearch import load_encoder
 from metasearch.compress import onnx_folder, onnx_graph
@@ -178,19 +176,6 @@ def test_a_static_encoder_needs_no_graph(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def doctor(folder, code=0):
-    """Return what `metasearch doctor` finds of a folder; check its exit code."""
-    section = json.loads(metasearch("doctor", "--json", folder, code=code).stdout)["sections"][-1]
-    assert section["title"] == f"{folder}: an export to ONNX"
-    (found,) = section["findings"]
-    return found
-
-
-def test_doctor_names_a_sound_folder_for_what_it_is(folder):
-    found = doctor(folder)
-    assert (found["about"], found["state"], found["found"]) == ("graph", "ok", "16 dimensions")
-
-
 def damage(name, content):
     return lambda folder: (folder / name).write_bytes(content)
 
@@ -204,11 +189,8 @@ def damage(name, content):
         (lambda folder: (folder / "metasearch.json").unlink(), "metasearch.json: No such file"),
     ],
 )
-def test_a_damaged_file_is_named_here_and_by_doctor(break_it, says, folder, tmp_path):
+def test_a_damaged_file_is_named(break_it, says, folder, tmp_path):
     copied = shutil.copytree(folder, tmp_path / "copy")
     break_it(copied)
     with pytest.raises(EncoderError, match=f"{tmp_path}/copy/.*{says}"):
         OnnxEncoder(copied)
-    if (copied / "metasearch.json").exists():  # it shows that the folder is an export
-        found = doctor(copied, code=6)
-        assert (found["state"], bool(re.search(says, found["found"]))) == ("bad", True)

@@ -8,12 +8,12 @@ import yaml
 
 from helpers.documents import blocks
 from metasearch.config.library import Library, load_recipe
-from metasearch.config.task import Folds, Translate
+from metasearch.config.task import Folds, Task, Translate
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.folds import split
 from metasearch.data.formats.blank import normalise
 from metasearch.data.records import Candidate, Question, RetrievalData, ScoredPair, SimilarityData
-from metasearch.data.translate import TranslatedRow, TranslationFiles, add_translations, drop_leaked, held_out
+from metasearch.data.translate import TranslatedRow, add_translations, drop_leaked, held_out
 from metasearch.errors import ConfigError, DataError
 
 LANGUAGES = ("de", "el")
@@ -32,13 +32,14 @@ def translator(tmp_path_factory):
         texts = [text for plain in POOL for text in (plain, f'"{plain}"', f"“{plain}”")]
         lines = "".join(f"{text}\t{written(text, language)}\n" for text in texts)
         (folder / f"en-{language}.tsv").write_text(lines, encoding="utf-8")
-    return TranslationFiles("{source}-{target}.tsv", folder)
+    return folder
 
 
 def task_of(kind="retrieval", **block):
-    """Return a task in English and Greek that trains on translations."""
+    """Return a task in English and Greek that trains on translations, rows in Greek or files."""
     task = Library().task("demo" if kind == "retrieval" else "demo-sts")
-    block = Translate(**{"source": "en", "into": LANGUAGES, "own": "drop", **block})
+    how = {"by": "oracle", "into": ["el"]} if kind == "retrieval" else {"into": LANGUAGES, "own": "drop"}
+    block = Translate(**{"source": "en", **how, **block})
     return task.model_copy(update={"languages": ["en", "el"], "pairs": ("en-en", "en-el"), "translate": block})
 
 
@@ -82,7 +83,7 @@ def keys(row):
 
 @pytest.mark.parametrize("make", [retrieval, similarity])
 def test_in_random_splits_no_row_of_dev_or_test_is_in_train(make, translator):
-    task = task_of(make.__name__, overlap="drop")
+    task, language = task_of(make.__name__, overlap="drop"), "el" if make is retrieval else "de"
     left_out = 0
     for seed in range(15):
         rng = np.random.default_rng(seed)
@@ -91,12 +92,14 @@ def test_in_random_splits_no_row_of_dev_or_test_is_in_train(make, translator):
         parts = split(data, Folds(k=k, shuffle=True, seed=seed), int(rng.integers(k)))
         with_translations, done = add_translations(parts, task, translator)
         held = [*rows(parts.dev), *rows(parts.test)]
-        added = [row for row in rows(with_translations.train) if "de" in getattr(row, "languages", [row_language(row)])]
+        added = [
+            row for row in rows(with_translations.train) if language in getattr(row, "languages", [row_language(row)])
+        ]
         assert {row.group for row in added} <= set(parts.train.groups) - {row.group for row in held}
         assert not {row.id for row in added if isinstance(row, Question)} & {getattr(row, "id", None) for row in held}
         # The source of each row, found again by its id or row.
         sources = {(type(row), getattr(row, "id", row.group)): row for row in rows(parts.train) if english(row)}
-        of = [sources[type(row), getattr(row, "id", row.group).split(">")[0]] for row in added]
+        of = [sources[type(row), getattr(row, "id", row.group).replace("el_", "en_")] for row in added]
         assert not {keys(row) for row in (*added, *of)} & {keys(row) for row in held}
         expected = [row for row in sources.values() if keys(row) not in {keys(other) for other in held}]
         assert {id(row) for row in of} == {id(row) for row in expected}
@@ -114,11 +117,12 @@ def english(row):
 
 
 def corpus(*texts):
-    """Make three articles, each with a question in English and its answer, and one question in Greek."""
+    """Make three articles, each with a question in English and its answer, the first of them in Greek, too."""
     names = ("train", "dev", "test")
     questions = [Question(f"q-{name}", "en", text, name) for name, text in zip(names, texts, strict=True)]
     answers = [Candidate(f"c-{name}", "en", POOL[10 + i], name, (f"q-{name}",)) for i, name in enumerate(names)]
     greek = Question("q-train", "el", "ε", "train")
+    answers.append(Candidate("c-train-el", "el", "μία", "train", ("q-train",)))
     return RetrievalData((*questions, greek), tuple(answers), dict(zip(names, names, strict=True)))
 
 
@@ -137,12 +141,12 @@ def test_a_planted_text_of_dev_or_test_is_refused_and_named(texts, message, tran
     with pytest.raises(DataError) as caught:
         add_translations(parts, task_of(), translator)
     assert str(caught.value) == (
-        f"translate: question 'q-train' in de, '{written(texts[0], 'de')}', cannot be added to train: {message}; "
+        f"translate: question 'q-train' in el, 'ε', cannot be added to train: {message}; "
         "use overlap: drop to remove such rows"
     )
     _, done = add_translations(parts, task_of(overlap="drop"), translator)
-    # The question in two languages; its answer is added in both.
-    assert (done.left_out, done.rows) == (2, 2)
+    # The answer has no such text.
+    assert (done.left_out, done.rows) == (1, 1)
 
 
 def test_a_translation_with_a_text_of_test_is_refused():
@@ -159,49 +163,16 @@ def test_a_translation_with_a_text_of_test_is_refused():
 def test_a_question_of_test_is_not_translated_where_a_reader_puts_its_id_in_two_articles(translator):
     data = corpus(*POOL[:3])
     again = replace(data.questions[2], text=POOL[3], group="train")
+    greek = replace(again, language="el", text="γ")
     answer = replace(data.candidates[2], id="again", text=POOL[4], group="train")
+    answers = (answer, replace(answer, id="greek", language="el", text="δ"))
     for changed in (
-        replace(data, questions=(*data.questions, again)),
-        replace(data, candidates=(*data.candidates, answer)),
+        replace(data, questions=(*data.questions, again, greek)),
+        replace(data, questions=(*data.questions, again), candidates=(*data.candidates, *answers)),
     ):
         parts = split(changed, Folds(method="given"), 0)
         with pytest.raises(DataError, match="cannot be added to train: question 'q-test' is in test, too"):
             add_translations(parts, task_of(overlap="drop"), translator)
-
-
-def test_rows_keep_id_article_and_answers_and_only_answers_are_translated(translator):
-    data = corpus(*POOL[:3])
-    other = Candidate("c-other", "en", POOL[20], "train")
-    parts = split(replace(data, candidates=(*data.candidates, other)), Folds(method="given"), 0)
-    train = add_translations(parts, task_of(), translator)[0].train
-    assert [(q.id, q.language, q.text, q.group) for q in train.questions] == [
-        ("q-train", "en", "where 0", "train"),  # that in Greek is left out, as its translation takes its place
-        ("q-train", "de", "de: where 0", "train"),
-        ("q-train", "el", "el: where 0", "train"),
-    ]
-    assert [(c.id, c.text, c.answers) for c in train.candidates if c.language == "de"] == [
-        ("c-train>de", "de: where 10", ("q-train",))
-    ]
-
-
-def test_a_translated_answer_answers_all_that_its_origin_does(translator):
-    """Else it stood as a wrong answer to the question that has an answer of its own in that language."""
-    data = corpus(*POOL[:3])
-    answer, asked = data.candidates[0], data.questions[0]
-    both = replace(answer, answers=("q-train", "q-more"))
-    more = replace(asked, id="q-more", text=POOL[20])
-    own = Candidate("c-own", "el", "μία", "train", ("q-more",))
-    data = replace(data, questions=(*data.questions, more), candidates=(both, *data.candidates[1:], own))
-    train = add_translations(split(data, Folds(method="given"), 0), task_of(own="keep"), translator)[0].train
-    assert [c.text for c in train.answers["q-more"]["el"]] == ["μία", "el: where 10"]
-
-
-def test_a_sentence_before_its_paragraph_is_translated_apart_from_it(translator):
-    data = corpus(*POOL[:3])
-    both = replace(data.candidates[0], text=f"{POOL[10]} {POOL[11]}", shown=POOL[10])
-    parts = split(replace(data, candidates=(both, *data.candidates[1:])), Folds(method="given"), 0)
-    found = [c for c in add_translations(parts, task_of(), translator)[0].train.candidates if c.language == "de"]
-    assert [(c.text, c.shown) for c in found] == [("de: where 10 de: where 11", "de: where 10")]
 
 
 def test_pairs_within_the_source_become_pairs_of_all_languages(translator):
@@ -249,20 +220,27 @@ def test_what_is_translated_and_how_belongs_to_the_fingerprint_of_the_data_and_f
 
 
 def test_with_own_rows_kept_only_what_has_none_is_translated(translator):
-    parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
-    train = add_translations(parts, task_of(own="keep"), translator)[0].train
-    assert [q.text for q in train.questions if q.language == "el"] == ["ε"]
-    # Its answer has no row in Greek.
-    assert [c.text for c in train.candidates if c.language == "el"] == ["el: where 10"]
+    parts = split(similarity(np.random.default_rng(0), 9), Folds(k=3), 0)
+    task = task_of("similarity", own="keep", overlap="drop")
+    train = add_translations(parts, task, translator)[0].train
+    assert [pair for pair in train.pairs if pair.pair == "en-el"] == [p for p in parts.train.pairs if p.pair == "en-el"]
+    assert any(pair.pair == "el-el" for pair in train.pairs)
 
 
 def test_rows_in_a_language_that_is_translated_into_must_be_spoken_of(translator):
-    parts = split(corpus(*POOL[:3]), Folds(method="given"), 0)
-    with pytest.raises(ConfigError, match=r"train has 1 rows in de, el of its own; use own: drop .* or own: keep"):
-        add_translations(parts, task_of(own=None), translator)
+    parts = split(similarity(np.random.default_rng(0), 9), Folds(k=3), 0)
+    own = sum(pair.pair == "en-el" for pair in parts.train.pairs)
+    with pytest.raises(ConfigError, match=rf"train has {own} rows in de, el of its own; use own: drop .* or own: keep"):
+        add_translations(parts, task_of("similarity", own=None), translator)
+
+
+def test_a_retrieval_task_takes_rows_of_the_data_alone():
+    tree = Library().task("demo").model_dump(mode="json", exclude_none=True)
+    with pytest.raises(ValueError, match="a retrieval task takes rows of the data; add translations there"):
+        Task.model_validate(tree | {"translate": {"source": "en", "into": ["el"]}})
 
 
 def test_the_blocks_of_the_document_are_sound():
     declared, *others = map(yaml.safe_load, blocks("docs/translate.md", "yaml"))
-    assert Translate.model_validate(declared["translate"]).into == ("de", "el")
+    assert Translate.model_validate(declared["translate"]).into == ("de", "es")
     assert others == []

@@ -11,7 +11,6 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from helpers.backbones import LENGTHS, TEXTS, make
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
-from metasearch.pipelines.doctor import examine_folder
 
 MEANS = "assumed: embeddings are means of tokens, without prompts"
 
@@ -39,11 +38,6 @@ def change(path, function):
 
 def lines(caplog):
     return [(each.levelname, each.getMessage()) for each in caplog.records if each.name == "metasearch.encoders.open"]
-
-
-def doctor(folder):
-    """Return what `metasearch doctor` finds of an encoder, as (state, text)."""
-    return [(each.state, each.found) for each in examine_folder(folder).findings]
 
 
 def test_a_plain_transformers_checkpoint_gives_means_of_tokens_and_a_line_says_so(tmp_path, caplog):
@@ -94,7 +88,6 @@ def test_of_a_whole_checkpoint_nothing_is_assumed(folder, caplog):
     caplog.set_level(logging.INFO)
     open_checkpoint(str(folder))
     assert lines(caplog) == []
-    assert [state for state, _ in doctor(folder)] == ["ok"]
 
 
 def test_code_that_stands_in_the_folder_asks_for_trust(folder):
@@ -130,7 +123,6 @@ def test_a_file_that_lists_no_modules_is_named(folder):
         (folder / "modules.json").write_text(content)
         with pytest.raises(EncoderError, match=rf"{folder}/modules.json: expected a JSON list of modules[^\n]*$"):
             open_checkpoint(str(folder))
-    assert doctor(folder)[0][0] == "bad"
 
 
 def test_a_damaged_file_of_weights_is_named(folder):

@@ -1,6 +1,7 @@
 """Encoding in bfloat16: the arithmetic of a layer, what a vector depends on, and what is not converted."""
 
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,7 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from helpers.backbones import OTHERS, make
-from metasearch.encoders import cpu_rates as rates
-from metasearch.encoders.cpu_rates import cpu_rates
+from metasearch.encoders.device import has_bfloat16
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.low.attention import Attention
 from metasearch.encoders.low.layers import Bfloat16Linear
@@ -117,38 +117,15 @@ def test_int8_of_an_earlier_release_is_refused_or_read(tmp_path, monkeypatch):
     assert Kind("", "", 1, {"precision": "int8"}).current_settings["precision"] == "auto"
 
 
-def test_three_processes_measure_rates_and_the_highest_are_kept(monkeypatch, tmp_path):
-    cpu_rates.cache_clear()
-    found = cpu_rates()
-    (kept,) = (tmp_path / "cache").glob("cpu-*.json")
-    assert found.keys() == {"float32", "bfloat16"}
-    # As an earlier release left it, which measured once.
-    kept.write_text('{"float32": 100, "bfloat16": 90, "int8": 0.4}', encoding="ascii")
-    for measured in ((80, 121), (90, 80), (1000, 1000)):
-        monkeypatch.setattr(rates, "measure", lambda each=measured: dict(zip(found, each, strict=True)))
-        cpu_rates.cache_clear()
-        assert rates.fastest() == "bfloat16"  # 121 > 1.2 · 100
-    assert cpu_rates() == {"float32": 100, "bfloat16": 121}
-    for damaged in ("{", "[]", '{"float32": 100}', '{"float32": null, "bfloat16": 1}'):
-        kept.write_text(damaged, encoding="ascii")
-        monkeypatch.setattr(rates, "measure", lambda: dict(found))
-        cpu_rates.cache_clear()
-        assert cpu_rates() == found
-    cpu_rates.cache_clear()
-
-
-@pytest.mark.parametrize("paused", [1, 2, 4])
-def test_a_pause_in_one_product_changes_no_rate(paused, monkeypatch):
-    seconds = []
-
-    def product(rows):
-        seconds.append(rows * 1e-6 + 0.03 * (len(seconds) == paused))
-
-    def repeat(run, number, repeat):
-        return [(run(), seconds[-1])[1] for _ in range(repeat)]
-
-    monkeypatch.setattr(rates.timeit, "repeat", repeat)
-    assert rates._rate(product) == round(2e-9 * 384 * 1536 / 1e-6, 1)  # a microsecond a row
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [("flags\t: avx512f amx_bf16 sse", True), ("Features : fp bf16", True), ("flags : avx2", False)],
+)
+def test_auto_takes_bfloat16_on_a_cpu_that_lists_instructions_for_it(listed, expected, monkeypatch):
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: listed)
+    has_bfloat16.cache_clear()
+    assert has_bfloat16() is expected
+    has_bfloat16.cache_clear()
 
 
 def test_an_index_keeps_its_precision_and_refuses_another(tmp_path, monkeypatch):
@@ -172,9 +149,9 @@ def test_an_index_keeps_its_precision_and_refuses_another(tmp_path, monkeypatch)
     assert near[0] == pytest.approx(near[1], abs=0.02)
 
 
-@pytest.mark.parametrize("fast", ["bfloat16", "float32"])
+@pytest.mark.parametrize("fast", [True, False])
 def test_queries_are_in_bfloat16_as_the_passages_are_where_this_machine_is_fast_in_it(tmp_path, monkeypatch, fast):
     (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
     index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", {"precision": "bfloat16"}, device="cpu")
-    monkeypatch.setattr("metasearch.search.indexes.fastest", lambda: fast)
-    assert open_searcher(tmp_path / "index", "cpu").encoder.precision == fast
+    monkeypatch.setattr("metasearch.search.indexes.has_bfloat16", lambda: fast)
+    assert open_searcher(tmp_path / "index", "cpu").encoder.precision == ("bfloat16" if fast else "float32")

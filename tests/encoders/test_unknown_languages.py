@@ -6,7 +6,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 import metasearch as ms
 from metasearch.encoders.unknown_languages import _reason, warn_of_unknown, warn_of_unreadable
 from metasearch.errors import MetasearchError
-from metasearch.pipelines.doctor import examine_folder
+from metasearch.pipelines.folders import examine_index
 
 JAPANESE = "鍵は玄関のマットの下にあります。扉の横の箱も見てください。" * 3
 GERMAN = "Der Schlüssel liegt unter der Matte vor der Haustür. " * 3
@@ -82,7 +82,7 @@ def test_an_index_keeps_the_reasons_until_the_language_is_gone(tmp_path, caplog)
     (docs / "faq.ja.txt").write_text(JAPANESE, encoding="utf-8")
     ms.index_documents([docs], index, encoder="mini")
     assert sum("hardly knows language 'ja'" in each for each in caplog.messages) == 1
-    finding = [(each.about, each.state) for each in examine_folder(index).findings]
+    finding = [(each.about, each.state) for each in examine_index(index).findings]
     assert finding == [("files", "ok"), ("search", "ok"), ("language ja", "note")]
     (docs / "more.de.txt").write_text(GERMAN, encoding="utf-8")
     caplog.clear()

@@ -185,15 +185,15 @@ DISTILLATIONS = [
     ("a batch of 0", "outer", "budget: {batch: 0}\n    outer", r":9: stages\.align\.budget\.batch: "),
     ("a student that is half static", "stages:", "student: {static: words, recurrent: 3}\nstages:", ":3: student"),
 ]
-VALIDATE = "validate small"
+CHECK = "show small --check"
 TRAIN = "train --mode mono-bi --recipe small --encoder tiny -o TMP/out"
 DISTIL = "distill --recipe small --teacher tiny --student tiny --corpus TMP -o TMP/out"
 PLUG_INS = [
-    ("task", "a reader that is not there", "jsonl", "json", VALIDATE, "unknown reader 'json'. Did you mean 'jsonl'"),
-    ("task", "a measure that is not there", "[map]\nmonitor: map", "[mpa]\nmonitor: mpa", VALIDATE, "mpa"),
-    ("task", "a cut-off of 0", "[map]\nmonitor: map", "[map@0]\nmonitor: map@0", VALIDATE, "map@0"),
-    ("task", "a measure without its cut-off", "[map]\nmonitor: map", "[recall]\nmonitor: recall", VALIDATE, "recall"),
-    ("task", "a measure of another kind", "[map]\nmonitor: map", "[pearson]\nmonitor: pearson", VALIDATE, "pearson"),
+    ("task", "a reader that is not there", "jsonl", "json", CHECK, "unknown reader 'json'. Did you mean 'jsonl'"),
+    ("task", "a measure that is not there", "[map]\nmonitor: map", "[mpa]\nmonitor: mpa", CHECK, "mpa"),
+    ("task", "a cut-off of 0", "[map]\nmonitor: map", "[map@0]\nmonitor: map@0", CHECK, "map@0"),
+    ("task", "a measure without its cut-off", "[map]\nmonitor: map", "[recall]\nmonitor: recall", CHECK, "recall"),
+    ("task", "a measure of another kind", "[map]\nmonitor: map", "[pearson]\nmonitor: pearson", CHECK, "pearson"),
     ("recipe", "a learner that is not there", "learner: maml", "learner: mamml", TRAIN, "Did you mean 'maml'"),
     ("recipe", "a loss that is not there", "outer", "loss: {name: tripplet}\nouter", TRAIN, "Did you mean 'triplet'"),
     ("recipe", "an option of another learner", "outer", "options: {alpha: 1}\nouter", TRAIN, "alpha: unknown key"),

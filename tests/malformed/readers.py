@@ -8,7 +8,7 @@ from malformed.row import Row, put, spoil
 from metasearch.config import yaml
 from metasearch.config.task import Task
 
-VALIDATE = "validate small --include TMP"
+CHECK = "show small --check --include TMP"
 
 
 def _declared(task: Task, **changed: object) -> str:
@@ -24,7 +24,7 @@ def _given(form: str, damage, folder: Path) -> None:
 
 
 def _row(form: str, what: str, damage, says: str, lines: int = 1) -> Row:
-    return Row(f"{form}, {what}", VALIDATE, 3, says, partial(_given, form, damage), lines=lines)
+    return Row(f"{form}, {what}", CHECK, 3, says, partial(_given, form, damage), lines=lines)
 
 
 def _anywhere(form: str) -> list[Row]:
@@ -78,7 +78,7 @@ def _tatoeba(what: str, given: dict[str, str | bytes | None], says: str, lines: 
     task = formats.task("tatoeba", "deu", measures=["accuracy"], monitor="accuracy")
     declared = _declared(task, kind="translation", data="there")
     files = {f"there/{name}": text for name, text in {**TATOEBA, **given}.items() if name != only}
-    return Row(f"tatoeba, {what}", VALIDATE, 3, says, {"small.yaml": declared, **files}, lines=lines)
+    return Row(f"tatoeba, {what}", CHECK, 3, says, {"small.yaml": declared, **files}, lines=lines)
 
 
 _DEU, _ENG = TATOEBA

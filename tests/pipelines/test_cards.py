@@ -1,6 +1,5 @@
 """The model cards that commands write: their figures are those of the results, and what they say of use is so."""
 
-import json
 import re
 
 import numpy as np
@@ -128,7 +127,5 @@ def test_a_compressed_and_a_neutral_encoder_have_cards_of_how_they_were_made(bas
     assert "- base a local checkpoint (A base): mit" in card.text
     metasearch("neutralise", "tiny", "--task", "demo", "--device", "cpu", "-o", tmp_path / "neutral")
     card = ModelCard.load(tmp_path / "neutral" / "README.md")
-    rows = json.loads((tmp_path / "neutral" / "neutral.json").read_text(encoding="utf-8"))["results"]
-    found = {(each.metric_type, each.dataset_config): each.metric_value for each in card.data.eval_results}
-    assert found == means(row for row in rows if row["learner"] == "after")
+    assert "None were measured" in card.text
     assert "base `tiny`: apache-2.0" in card.text

@@ -289,11 +289,6 @@ def strip_text(text: str, place: str) -> str:
         raise DataError(f"{place}: {error}") from None
 
 
-def text_or_nothing(text: str, place: str) -> str:
-    """Return a text stripped of white space at both ends, the empty text for a blank one; otherwise as `strip_text`."""
-    return "" if blank(text) else strip_text(text, place)
-
-
 # Counts of lines, in files where damaged lines are dropped.
 
 EXAMPLES = 3

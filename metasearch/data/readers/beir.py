@@ -22,8 +22,9 @@ from typing import Any
 
 from metasearch.config.languages import parse_tag
 from metasearch.config.task import Task
+from metasearch.data.formats.blank import blank
 from metasearch.data.formats.rows import Row, missing_column, read_rows
-from metasearch.data.formats.text_files import suffix_of, text_lines, text_or_nothing
+from metasearch.data.formats.text_files import strip_text, suffix_of, text_lines
 from metasearch.data.languages import detect_all
 from metasearch.data.readers import joined
 from metasearch.data.records import Candidate, Question, RetrievalData
@@ -103,7 +104,8 @@ def _texts(folder: Path, name: str, wanted: Set[str] | None = None) -> dict[str,
             title, text = row.values.get("title"), row.values.get("text")
             if text is None and "text" not in row.values:
                 raise missing_column(row.place, "text", row.values)
-            shown = text_or_nothing(f"{title or ''} {text or ''}", f"{row.place}: text")
+            shown = f"{title or ''} {text or ''}"
+            shown = "" if blank(shown) else strip_text(shown, f"{row.place}: text")
             found[uid] = JudgedText(row.place, shown, _language(row))
     return found
 

@@ -20,7 +20,7 @@ from metasearch.encoders.checks import distance
 from metasearch.encoders.features import Output
 from metasearch.encoders.inputs import TransformerInput, input_of, is_static
 from metasearch.encoders.low.attention import attend_in_parts
-from metasearch.encoders.low.base import PROBED, SAME, LowNetwork
+from metasearch.encoders.low.base import PROBED, LowNetwork
 from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear, RowLinear
 from metasearch.encoders.low.plain import plain_network
@@ -30,6 +30,8 @@ from metasearch.errors import EncoderError
 
 ATTENTION = "metasearch-inference"
 """Name of the attention for texts in one row; never set in a model that is saved."""
+_SAME = 1e-3
+"""Largest relative distance of vectors that are equal up to the rounding of float32."""
 _WIDENING = ("embeddings_project", "embedding_hidden_mapping_in")
 """Layers of ELECTRA and ALBERT that give the first residual sum, which is float32."""
 
@@ -92,7 +94,7 @@ class LowCopy(LowNetwork):
         with torch.no_grad():
             expected = embedder(read.padded(columns, rows), "pooled")
         apart = distance(self.vectors(columns, rows, "pooled"), expected)
-        if not apart <= SAME:
+        if not apart <= _SAME:
             raise EncoderError(f"'{read.kind}' has other vectors in one row than in transformers ({apart:.1%} apart)")
 
     def _replace(self, parent: nn.Module, other: Callable[[nn.Linear], nn.Module]) -> None:

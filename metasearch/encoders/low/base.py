@@ -15,8 +15,6 @@ from metasearch.errors import EncoderError, first_line
 
 CLOSE = 0.995
 """Least cosine of a probe's vectors with the vectors in float32."""
-SAME = 1e-3
-"""Largest relative distance of vectors that are equal up to the rounding of float32."""
 PROBED = 24, 200
 """Tokens of the longer texts of a probe: T5 tells distances apart up to 128."""
 

@@ -3,7 +3,7 @@
 report.html     the page; needs no network and no other file
 report.md       its words and tables
 tables.json     all tables, as they were measured
-tables/         each table as KEY.md, KEY.tex (booktabs) and KEY.csv
+tables/         each table as KEY.tex (booktabs) and KEY.csv
 """
 
 import json
@@ -113,8 +113,7 @@ def files(report: Report) -> dict[str, str]:
     index = json.dumps([asdict(table) for table in tables], ensure_ascii=False, indent=1, allow_nan=False)
     texts = {PAGE: page(report), WORDS: _markdown(report), INDEX: f"{index}\n"}
     for table in tables:
-        for name, text in formats.FORMATS.items():
-            texts[f"{TABLES}/{table.key}.{formats.SUFFIXES[name]}"] = text(table)
+        texts |= {f"{TABLES}/{table.key}.{suffix}": text(table) for suffix, text in formats.FILES.items()}
     return texts
 
 
@@ -158,9 +157,9 @@ def refuse(folder: Path) -> None:
 
 
 def _former(folder: Path) -> set[Path]:
-    """Return the files of the tables of an earlier report."""
+    """Return the files of the tables of an earlier report, which earlier versions wrote as Markdown, too."""
     try:
         keys = [str(table["key"]) for table in json.loads((folder / INDEX).read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError, KeyError):
         return set()
-    return {folder / TABLES / f"{formats.slug(key)}.{end}" for key in keys for end in formats.SUFFIXES.values()}
+    return {folder / TABLES / f"{formats.slug(key)}.{end}" for key in keys for end in ("md", *formats.FILES)}

@@ -1,16 +1,18 @@
 """Learners compared with a baseline: the table, its notes, and the verdict in words."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from metasearch.evaluation.report.formats import minus
 from metasearch.evaluation.report.main_table import complete, over_languages
 from metasearch.evaluation.report.table import Cell, Line, Table
 from metasearch.evaluation.statistics.jackknife import Interval
-from metasearch.evaluation.study.compare import FEW_ARTICLES, ArmComparison, Comparison, Difference
+from metasearch.evaluation.study.compare import ArmComparison, Comparison, Difference
 from metasearch.evaluation.study.study import Arm, ScoreSelection, Study
 
+_FEW_ARTICLES = 20
+"""Articles on which two arms must differ for an interval of fixed models that can be trusted near scores of 0 or 1."""
 _SOURCES = {
     "folds": "other folds, seeds and questions",
     "questions": "other folds of questions",
@@ -38,10 +40,10 @@ def comparison_notes(comparison: Comparison) -> tuple[str, ...]:
         f"Fixed models: {percent(comparison.level)} interval of the trained models over other test questions "
         "(Student's t over the articles of each fold). Retraining is not in it."
     )
-    if few := [f"{each.arm.label} {each.differing}" for each in arms if 0 < each.differing < FEW_ARTICLES]:
+    if few := [f"{each.arm.label} {each.differing}" for each in arms if 0 < each.differing < _FEW_ARTICLES]:
         notes.append(
-            f"Fixed models: articles with a difference: {', '.join(few)}. With fewer than {FEW_ARTICLES}, do not trust "
-            "the interval if most scores are near 0 or 1: it can miss the true difference five times too often."
+            f"Fixed models: articles with a difference: {', '.join(few)}. With fewer than {_FEW_ARTICLES}, do not "
+            "trust the interval if most scores are near 0 or 1: it can miss the true difference five times too often."
         )
     return (*notes, *comparison.missing)
 
@@ -84,8 +86,6 @@ def _over(comparison: Comparison) -> str:
 
 # Tables of a comparison: a line for each arm, and for each arm and language.
 
-_TESTS = ("p", "p (Holm)", "better in")
-
 
 def comparison_table(comparison: Comparison) -> Table:
     """Return a line for each arm: means, difference, both intervals and p-values."""
@@ -93,7 +93,7 @@ def comparison_table(comparison: Comparison) -> Table:
         key="comparison",
         title=f"{_title(comparison)}: difference from {comparison.reference}",
         heads=("learner",),
-        columns=(*_columns(comparison), *_TESTS),
+        columns=(*_columns(comparison), "p", "p (Holm)", "better in"),
         lines=tuple(Line((each.arm.label,), _figures(each)) for each in comparison.arms),
         notes=comparison_notes(comparison),
         unit="× 100",
@@ -119,14 +119,6 @@ def language_table(comparison: Comparison) -> Table:
         notes=(language_note(comparison),),
         unit="× 100",
     )
-
-
-def whole_table(comparison: Comparison) -> Table:
-    """Return both tables as one, for files that hold one table; the means over languages are the lines `mean`."""
-    whole, languages = comparison_table(comparison), language_table(comparison)
-    lines = [Line((*line.heads, "mean"), line.cells) for line in whole.lines]
-    lines += [Line(line.heads, (*line.cells, *[Cell()] * len(_TESTS))) for line in languages.lines]
-    return replace(whole, heads=languages.heads, lines=tuple(lines))
 
 
 def as_tree(comparison: Comparison) -> dict[str, Any]:

@@ -107,8 +107,8 @@ def csv(table: Table) -> str:
     return file.getvalue()
 
 
-FORMATS: Mapping[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": csv}
-SUFFIXES = {"markdown": "md", "latex": "tex", "csv": "csv"}
+FILES: Mapping[str, Callable[[Table], str]] = {"tex": latex, "csv": csv}
+"""Suffix of a table's file → its text."""
 
 
 def slug(name: str) -> str:

@@ -22,9 +22,6 @@ from metasearch.evaluation.statistics.paired import Summary, holm, subtract
 from metasearch.evaluation.study.paired import Pairing, Runs, Sample, difference, figures, join_numbers, pair
 from metasearch.evaluation.study.study import Arm, ScoreSelection, Study, abridged
 
-FEW_ARTICLES = 20
-"""Articles on which two arms must differ for an interval of fixed models that can be trusted near scores of 0 or 1."""
-
 # An arm beside its baseline: its difference, the intervals and tests of it, and what they are worth.
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.extras import import_extra
-from metasearch.data.formats.arrays import derive
+from metasearch.search.index.arrays import derive
 from metasearch.search.index.base import Ranking, Words
 from metasearch.search.index.exact_search import Best
 

@@ -9,7 +9,7 @@ from metasearch.search.index.database import read_state
 from metasearch.search.index.local import LocalStore
 
 
-def check_index(folder: Path, trust_remote_code: bool) -> Iterator[Finding]:
+def check_index(folder: Path) -> Iterator[Finding]:
     """Yield whether the files of an index are sound, how it is searched, and the languages its encoder hardly knows."""
     try:
         if read_state(folder).get("files") is None:

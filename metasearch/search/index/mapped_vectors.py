@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.languages import UNKNOWN
-from metasearch.data.formats.arrays import derive
+from metasearch.search.index.arrays import derive
 from metasearch.search.index.base import SearchError
 from metasearch.search.index.exact_search import Quantised, to_int8
 from metasearch.search.index.plan import SearchPlan

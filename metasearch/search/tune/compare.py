@@ -14,13 +14,13 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import is_neutral
 from metasearch.evaluation.report.formats import duration
-from metasearch.pipelines.alignment import align
 from metasearch.pipelines.run import Run
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import Row
 from metasearch.runs.versions import versions
 from metasearch.search.index.local import LocalStore
 from metasearch.search.tune.adapt.job import score_apart
+from metasearch.search.tune.alignment import align
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, Labels
 from metasearch.search.tune.plan import Plan

@@ -7,12 +7,15 @@ fill one set and not one for each language pair, so that all of them count as on
 from dataclasses import replace
 from typing import cast
 
+from metasearch.config.arrangement import Arrangement, Variant
 from metasearch.config.library import load_mode, load_recipe
 from metasearch.config.recipe import Recipe
 from metasearch.config.seeding import stream
-from metasearch.data.benchmark import Benchmark, in_one_language
-from metasearch.data.records import RetrievalData, grouped
-from metasearch.episodes.samplers import fit_sizes
+from metasearch.config.task import PHASES
+from metasearch.data.benchmark import Benchmark
+from metasearch.data.records import Data, RetrievalData, grouped
+from metasearch.episodes.samplers import check_sizes
+from metasearch.errors import DataError
 from metasearch.pipelines.factory import learner_class
 from metasearch.search.tune.steps import FINE_TUNE, Step
 
@@ -24,6 +27,8 @@ _SMALL = "e5"
 """Encoder whose recipes fit some dozen questions; for encoders without recipes."""
 _FEW = 32
 """Questions of a set of fine-tuning, where the labels do not fill two sets of the recipe."""
+_SEVERAL = "mul"
+"""Code of several languages (ISO 639-2)."""
 
 
 def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, Recipe]:
@@ -44,7 +49,7 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     questions = cast(RetrievalData, benchmark.split.train).questions
     # Two sets of a few labels would be the same questions twice; translations of a question are one label.
     few = len({question.id for question in questions}) < episodes.k + episodes.q
-    trained = in_one_language(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
+    trained = _in_one_language(benchmark, 1 if few and 1 in links else 2 if 2 in links else 3)
     if not tuned:
         found = (mode.arrangements(benchmark.task) for mode in map(load_mode, _MODES) if mode.links in links)
         trained = next((replace(benchmark, arrangements=each) for each in found if each), trained)
@@ -52,7 +57,39 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     once = {"meta_train": min(budget.meta_train + budget.meta_valid, _MOST_EPISODES), "meta_valid": 0}
     budget = budget.model_copy(update={**once, "epochs": 1, "eval_every": 0, "patience": 0})
     most = min(len(questions), _FEW) if few and tuned else len(questions)
-    return trained, fit_sizes(trained, recipe.model_copy(update={"budget": budget}), most)
+    return trained, _fit_sizes(trained, recipe.model_copy(update={"budget": budget}), most)
+
+
+def _in_one_language(benchmark: Benchmark, links: int) -> Benchmark:
+    """Return a benchmark of questions with all texts of train and dev in one language, `mul`.
+
+    An episode has `links` sets of texts.
+    """
+
+    def merged(part: Data) -> Data:
+        data = cast(RetrievalData, part)
+        questions = tuple(replace(question, language=_SEVERAL) for question in data.questions)
+        candidates = tuple(replace(candidate, language=_SEVERAL) for candidate in data.candidates)
+        return replace(data, questions=questions, candidates=candidates)
+
+    parts = replace(benchmark.split, train=merged(benchmark.split.train), dev=merged(benchmark.split.dev))
+    chain = Arrangement((Variant(_SEVERAL, (_SEVERAL,)),) * links)
+    return replace(benchmark, arrangements={phase: [chain] for phase in PHASES}, split=parts)
+
+
+def _fit_sizes(benchmark: Benchmark, recipe: Recipe, most: int) -> Recipe:
+    """Return a recipe with sets of at most `most` examples, halved until the data fills them; raises `DataError`."""
+    sizes = {name: min(size, most) for name, size in (("k", recipe.episodes.k), ("q", recipe.episodes.q))}
+    while True:
+        fitting = recipe.model_copy(update={"episodes": recipe.episodes.model_copy(update=sizes)})
+        try:
+            check_sizes(benchmark, fitting)
+        except DataError:
+            if max(sizes.values()) == 1:
+                raise
+            sizes = {name: max(1, size // 2) for name, size in sizes.items()}
+        else:
+            return fitting
 
 
 def shuffled(data: RetrievalData, seed: int) -> RetrievalData:

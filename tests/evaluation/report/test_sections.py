@@ -43,4 +43,4 @@ def test_a_new_section_stands_in_the_page_in_markdown_and_among_the_tables(study
     assert "\n## How many\n" in texts["report.md"]
     assert "| maml      |   1 |" in texts["report.md"]
     assert "runs-counted" in [table["key"] for table in json.loads(texts["tables.json"])]
-    assert {f"tables/runs-counted.{end}" for end in ("md", "tex", "csv")} <= set(texts)
+    assert {f"tables/runs-counted.{end}" for end in ("tex", "csv")} <= set(texts)

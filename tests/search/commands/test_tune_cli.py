@@ -39,7 +39,6 @@ def test_odd_columns_of_one_language_become_an_index_and_a_report_within_the_lim
     assert "on 8 held-out questions in 3 folds" in report
     assert "oven.de.md" in metasearch("search", folder / "shop/index", "Was wird gebacken?").stdout
     assert "Kept: " in metasearch("resume", folder / "shop").stdout
-    assert "a tuning" in metasearch("doctor", folder / "shop").stdout
     refused = metasearch("tune", folder / "odd.csv", *flags, "--seed", 1, "-o", folder / "shop", code=5)
     assert "holds a tuning with other settings (seed is 0, not 1)" in refused.stderr
 
@@ -48,7 +47,6 @@ def test_few_labels_in_one_language_keep_the_base_encoder_and_say_so(folder):
     made = metasearch("tune", folder / "few.jsonl", "--encoder", "tiny", "-o", folder / "few")
     assert "Too few labelled questions to hold some out (1;" in made.stdout
     assert "The base encoder is kept: the texts are too few for a projection" in made.stdout
-    assert "0 scores" in metasearch("doctor", folder / "few").stdout
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,10 @@ from metasearch.data.labels import load_labels
 from metasearch.data.records import Candidate
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
-from metasearch.pipelines import alignment
 from metasearch.pipelines.folders import open_run
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.per_query_results import QueryResults
-from metasearch.search.tune import training
+from metasearch.search.tune import alignment, training
 from metasearch.search.tune.choice import RANKINGS, Choice
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.plan import Plan

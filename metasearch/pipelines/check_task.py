@@ -22,7 +22,7 @@ from metasearch.evaluation.scores import require_answers, unanswered
 from metasearch.pipelines import factory
 
 
-def validate(library: Library, ref: DataConfig) -> Iterator[str]:
+def check_task(library: Library, ref: DataConfig) -> Iterator[str]:
     """Check a task from its declaration to an embedded episode; yield a line for each thing that holds."""
     whole = library.fold(ref)
     declared = whole.task

@@ -45,7 +45,7 @@ def align(
             settings = ProjectionSettings()
             first = {language: own[: settings.texts] for language, own in texts.items()}
             loaded = load_encoder(encoder, device=device)
-            neutralise_encoder(loaded, first, settings, folder / "neutral", callback=callback)
+            neutralise_encoder(loaded, first, settings, folder / "neutral", callback)
     dev = max(1, min(map(len, texts.values())) // 10)
     asked = DistillConfig(
         recipe=load_distillation("align", [*_BUDGET, f"stages.align.corpus.dev={dev}"]),

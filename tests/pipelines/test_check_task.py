@@ -1,4 +1,4 @@
-"""`validate` says of a user's own data how much is there, and what would be enough."""
+"""`show --check` says of a user's own data how much is there, and what would be enough."""
 
 import json
 
@@ -10,8 +10,8 @@ from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.config.run import DataConfig, ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import DataError
+from metasearch.pipelines.check_task import check_task
 from metasearch.pipelines.score import ScoreRun
-from metasearch.pipelines.validate import validate
 
 TASK = """
 task: own
@@ -30,9 +30,9 @@ K = Q = 8
 """Examples of a set in the recipe of the encoder `tiny`."""
 
 
-def validate_own(tmp_path, task):
+def check_own(tmp_path, task):
     (tmp_path / "own.yaml").write_text(task)
-    return validate(Library([tmp_path]), DataConfig(task="own"))
+    return check_task(Library([tmp_path]), DataConfig(task="own"))
 
 
 def checked(tmp_path, rows):
@@ -40,7 +40,7 @@ def checked(tmp_path, rows):
     for language in ("en", "de"):
         lines = [json.dumps({"question": f"{language} {i}?", "answer": f"{language} {i}."}) for i in range(rows)]
         (tmp_path / "own" / f"{language}.jsonl").write_text("\n".join(lines))
-    return list(validate_own(tmp_path, TASK))
+    return list(check_own(tmp_path, TASK))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def checked(tmp_path, rows):
     [("tiny", "tiny, built in"), ("somebody/e5", "somebody/e5, of a model hub, which is not asked here")],
 )
 def test_the_encoder_is_named_with_where_it_is_from(encoder, says, tmp_path):
-    lines = validate_own(tmp_path, TASK.replace("encoder: tiny", f"encoder: {encoder}"))
+    lines = check_own(tmp_path, TASK.replace("encoder: tiny", f"encoder: {encoder}"))
     assert next(lines).startswith("declaration")
     assert next(lines) == f"encoder: {says}"
 
@@ -60,7 +60,7 @@ def test_scores_of_a_part_that_are_all_the_same_are_refused(tmp_path):
     (tmp_path / "en-de.jsonl").write_text("\n".join(map(json.dumps, rows)))
     similar = TASK.replace("retrieval", "similarity\npairs: [en-de]").replace("map@20", "pearson")
     with pytest.raises(DataError, match=r"the scores of en-de in (dev|test) are all 3 \(2 rows\)"):
-        list(validate_own(tmp_path, similar.replace("data: own", "data: .")))
+        list(check_own(tmp_path, similar.replace("data: own", "data: .")))
 
 
 IDS = {
@@ -121,7 +121,7 @@ def test_answers_in_another_language_alone_are_scored_in_the_pools_that_have_the
         "mode: bibi\ndescription: d\nmeta_train: [bi -> bi]\nmeta_valid: [bi -> bi]\n"
     )
     said = "question 'q0' (de) has no relevant candidate in it"
-    assert f"scores: none in pool 'monolingual', {said}" in list(validate_own(tmp_path, ASKED_IN_ONE))
+    assert f"scores: none in pool 'monolingual', {said}" in list(check_own(tmp_path, ASKED_IN_ONE))
     config = nested(ScoreConfig, encoder="tiny", task="own", include=[str(tmp_path)])
     rows = ScoreRun(config, tmp_path / "run").execute().rows
     assert {row["pool"] for row in rows if row["split"] == "test"} == {*RETRIEVAL_POOLS} - {"monolingual"}
