@@ -80,8 +80,6 @@ class Comparison:
             note(skipped)
         if labels.alone:
             note(labels.describe_alone())
-        if warning := labels.form_warning():
-            note(warning)
         adapters = labels.adapters(store.plan) if store else ()
         steps = list_steps(bool(languages), bool(config.translations), config.learners, adapters)
         workshop = Workshop.open(config, encoder, labels, languages, callback, store)

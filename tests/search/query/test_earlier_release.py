@@ -11,7 +11,6 @@ from metasearch.search.index.plan import RANKED_BY_DEFAULT, SearchPlan
 from metasearch.search.indexes import index_documents, open_searcher, use_adapter
 from metasearch.search.tune.adapt.job import adapt
 from tests.fixtures.earlier_index.make import HERE, HOW, PAGES, QUERIES, write_documents
-from tests.helpers.commands import metasearch
 
 FOUND = json.loads((HERE / "hits.json").read_text(encoding="utf-8"))
 LINE = (
