@@ -1,5 +1,6 @@
 """`metasearch adapt`: learn a query adapter of an index from few labels, or choose the one in use."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -7,6 +8,7 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
+from metasearch.config.run import TuneConfig
 from metasearch.errors import ConfigError
 
 
@@ -15,25 +17,18 @@ from metasearch.errors import ConfigError
 @click.argument("labels", required=False)
 @click.option("--name", metavar="NAME", help="Name of the adapter; by default adapter-1, adapter-2 and so on.")
 @_options.columns
-@click.option(
-    "--folds", type=click.IntRange(3, 20), default=4, show_default=True, help="Held-out folds; fewer for few labels."
-)
-@click.option(
-    "--same-page/--no-same-page", default=None,
-    help="Translations of a page answer what it answers; by default if the paths of the documents show them.",
-)  # fmt: skip
-@click.option(
-    "--base", "bases", multiple=True, metavar="ADDRESS[=FOLDER]",
-    help="Address that stands for the documents or a folder, such as https://example.org/help/=help; repeatable.",
-)  # fmt: skip
+@_options.setting(TuneConfig, "folds")
+@_options.setting(TuneConfig, "same_page")
+@_options.setting(TuneConfig, "base")
 @_options.moved_encoder
 @click.option("--list", "listed", is_flag=True, help="List the adapters of the index.")
 @click.option("--use", metavar="NAME", help="Search with this adapter of the index.")
 @click.option("--none", "unused", is_flag=True, help="Search without an adapter.")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the adapter"))
 def command(
-    index: str, labels: str | None, listed: bool, use: str | None, unused: bool, as_json: bool, **asked: Any
-) -> None:
+    index: str, labels: str | None, base: Sequence[str], listed: bool, use: str | None, unused: bool, as_json: bool,
+    **asked: Any,
+) -> None:  # fmt: skip
     """Learn a map of query vectors from LABELS, so that INDEX is searched better. No document is encoded again.
 
     LABELS is a file as for `metasearch tune --documents`, with the columns query and page. The adapter is scored on
@@ -59,7 +54,7 @@ def command(
 
     from metasearch.search.tune.adapt.job import adapt
 
-    found = adapt(index, labels, **asked)
+    found = adapt(index, labels, bases=base, **asked)
     how = "the index is searched with it" if found.kept else f"not used; --use {found.facts.name} searches with it"
     text = f"{found.report}\nadapter: {found.facts.name} ({how})"
     print_result(
