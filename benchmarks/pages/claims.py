@@ -62,7 +62,9 @@ class Claim(TuneRun):
     chosen: Choice
 
     def _work(self, callback: Callback) -> None:
-        self.comparison = Comparison.open(self, self.labels, self.encoder, self.store, callback, self._note, self.limit)
+        self._read_documents(callback)
+        how = callback, self._note, self.limit
+        self.comparison = Comparison.open(self, self.labels, self.encoder, self.documents.store, *how)
         self.chosen = self.comparison.choose()
         self.table = Table.read(self.files)
         self.fresh = self._score_new([line for line in self.table.lines if not line[0].shuffled], callback)
@@ -70,11 +72,12 @@ class Claim(TuneRun):
 
     def _score_new(self, lines: list[tuple[Step, Pool]], callback: Callback) -> Table:
         whole, workshop, how = self.labels.hold_out(None), self.comparison.workshop, self.config
-        assert self.store is not None
+        store = self.documents.store
+        assert store is not None
         assert workshop.searched is not None
-        test = Labels.on_index(self.store, self.asked, 0, how.same_page, _ALL, how.documents)[0].everything
+        test = Labels.on_index(store, self.asked, 0, how.same_page, _ALL, how.documents)[0].everything
         fresh = replace(whole, split=replace(whole.split, test=test))
-        asked = SearchedIndex.of(Searcher(self.store, self.encoder), test)
+        asked = SearchedIndex.of(Searcher(store, self.encoder), test)
         asked = replace(asked, queries={**workshop.searched.queries, **asked.queries})
         workshop = replace(workshop, searched=asked)
         pools = {step: [pool for each, pool in lines if each == step] for step, _ in lines}

@@ -106,7 +106,7 @@ def test_the_base_install_is_what_the_code_imports_everywhere():
     names = {re.split(r"[><=\[ ]", text)[0] for text in PROJECT["dependencies"]} - {E5_PACKAGE}  # which is data
     modules = {"sentence-transformers": "sentence_transformers", "semantic-text-splitter": "semantic_text_splitter"}
     modules["markdown-it-py"] = "markdown_it"
-    modules |= {"PyYAML": "yaml", "scikit-learn": "sklearn"}
+    modules |= {"PyYAML": "yaml"}
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "metasearch").rglob("*.py"))
     for name in names:
         assert re.search(rf"^\s*(import|from) {modules.get(name, name)}\b", source, re.M), name

@@ -96,14 +96,24 @@ class Pages:
         return self._repeated.get(file, np.zeros(0, np.uint64))
 
     def sections(self, file: str, notes: Notes) -> Iterator[Section]:
-        """Yield a page's sections without repeated blocks, which the notes count by text."""
+        """Yield a page's sections without repeated blocks and parts of the title; the notes count blocks by text."""
         stored = self._stored[file]
         if isinstance(stored, int):
             self._file.seek(stored)
             stored = pickle.load(self._file)  # written above, by this process alone: the file has no name
         sections, own = stored
         notes.include(own)
-        yield from _without(sections, self.repeated(file), notes)
+        if not len(shared := self.repeated(file)):
+            yield from sections
+            return
+        dropped = [each for each in _repeated(_blocks(sections), shared) if not each.fixed]
+        texts = {each.text for each in dropped}
+        notes.repeated.update(texts)
+        notes.drop("repeated", ((each.text, next(sections[each.section].lines([each.start]))) for each in dropped))
+        spans = {number: list(blocks) for number, blocks in groupby(dropped, key=lambda each: each.section)}
+        for number, section in enumerate(sections):
+            left = _cut(section, spans.get(number, ()), texts)
+            yield replace(left, title=_own_title(left.title, set(shared.tolist())))
 
 
 def _find_repeated(pages: Mapping[str, Blocks]) -> dict[str, Hashes]:
@@ -195,22 +205,6 @@ def _hash(text: str) -> int:
 
 def _hash_of_title(part: str) -> int:
     return _hash(f"\0{part}")
-
-
-def _without(sections: Sequence[Section], shared: Hashes, notes: Notes) -> Iterator[Section]:
-    """Yield sections without the blocks and the parts of the title that are repeated."""
-    if not len(shared):
-        yield from sections
-        return
-    blocks = _blocks(sections)
-    dropped = [each for each in _repeated(blocks, shared) if not each.fixed]
-    texts = {each.text for each in dropped}
-    notes.repeated.update(texts)
-    notes.drop("repeated", ((each.text, next(sections[each.section].lines([each.start]))) for each in dropped))
-    spans = {number: list(own) for number, own in groupby(dropped, key=lambda each: each.section)}
-    for number, section in enumerate(sections):
-        left = _cut(section, spans.get(number, ()), texts)
-        yield replace(left, title=_own_title(left.title, set(shared.tolist())))
 
 
 def _repeated(blocks: Sequence[_Block], shared: Hashes) -> list[_Block]:

@@ -270,30 +270,21 @@ def log_notes(
             log.warning("%s: %s, the first in '%s'", what, f"{sum(count for count, _ in places):,}", places[0][1])
     for line in (*disagreements(notes.detected, detect_always), *_describe_repeated(notes.repeated)):
         log.warning("%s", line)
-    if line := _describe_dropped(dropped):
-        log.info("%s", line)
-
-
-def _describe_repeated(shared: Mapping[str, int]) -> list[str]:
-    """Return a line about dropped blocks, the most frequent first; no line if there are none."""
-    if not shared:
-        return []
-    ranked = sorted(shared, key=lambda text: (-shared[text], text))
-    shown = ", ".join(f"'{text[:40]}'" for text in ranked[:_NAMED])
-    return [
-        f"left out, as most pages of a folder share them: {len(shared):,} block{'s' * (len(shared) > 1)}, "
-        f"{sum(shared.values()):,} times, such as {shown}; --keep-repeated keeps them"
-    ]
-
-
-def _describe_dropped(dropped: Mapping[Dropped, int]) -> str:
-    """Return a line about sentences that readers dropped, by reason; empty without any."""
     found: dict[str, dict[str, None]] = {}
     for each in dropped:
         if each.reason != "repeated" and is_sentence(each.text):
             found.setdefault(each.reason, {})[each.text] = None
-    counts = (f"{reason} {len(texts):,} ('{next(iter(texts))[:40]}')" for reason, texts in sorted(found.items()))
-    return f"dropped blocks: {', '.join(counts)}; --explain FILE shows all of a document" if found else ""
+    shown = (f"{reason} {len(texts):,} ('{next(iter(texts))[:40]}')" for reason, texts in sorted(found.items()))
+    if found:
+        log.info("dropped blocks: %s; --explain FILE shows all of a document", ", ".join(shown))
+
+
+def _describe_repeated(shared: Mapping[str, int]) -> Iterator[str]:
+    """Yield a line about dropped blocks, the most frequent first, if there are any."""
+    if shared:
+        shown = ", ".join(f"'{text[:40]}'" for text in sorted(shared, key=lambda text: (-shared[text], text))[:_NAMED])
+        count = f"{len(shared):,} block{'s' * (len(shared) > 1)}, {sum(shared.values()):,} times"
+        yield (f"left out, as most pages of a folder share them: {count}, such as {shown}; --keep-repeated keeps them")
 
 
 def explain(paths: Sequence[str | Path], file: str | Path, settings: Settings | None = None) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.errors import ConfigError
+from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
     Keys,
@@ -68,6 +68,12 @@ class CopyStore(Store, Protocol):
     def rows_of(self, keys: Keys) -> Rows:
         """Return the rows with some keys, of keys that are there, `(r,)`."""
         return np.array(sorted(self.known_rows(first_bits(keys).tolist())), np.int64)
+
+
+def lack_of_pages(name: str) -> RunFolderError:
+    """Return the error for a copy of an earlier release, whose rows have no pages."""
+    how = f"delete it, and call metasearch index DOCUMENTS -o INDEX --to {name}"
+    return RunFolderError(f"{name}: an earlier release made this copy, without pages; {how}")
 
 
 def stacked(ranked: Sequence[Ranking]) -> Ranking:

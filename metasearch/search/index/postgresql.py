@@ -193,11 +193,8 @@ class PostgresStore(CopyStore):
     def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
 
-        A passage at several places is in the page of its first one alone. In a copy of an earlier release each page is
-        its best passage.
+        A passage at several places is in the page of its first one alone.
         """
-        if not self.state.get("pages"):
-            return super().score_pages(vector, ranking, scope)
         inside, values, _ = self._inside(scope.languages, scope.where)
         sql = (
             "SELECT id, -(dense::vector <#> %(query)s::vector), page, page_group, page_language "

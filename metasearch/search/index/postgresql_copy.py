@@ -38,9 +38,8 @@ _COLUMNS = (
     "id bigint", "since int", "until int", "digest bigint", "language text", "file text", "line int", "heading text",
     "anchor text", "places int", "text text", "fields json", "filters jsonb", "numbers jsonb",
     "dense halfvec({dimension})", "words sparsevec({words})",
+    "page text", "page_group text", "page_language text", "page_position int",
 )  # fmt: skip
-_PAGES = "page text", "page_group text", "page_language text", "page_position int"
-"""Columns that copies of earlier releases lack."""
 _INDEXES = (
     "(language)",
     "USING gin (filters jsonb_path_ops)",
@@ -51,38 +50,20 @@ _INDEXES = (
 
 def copy_to_postgresql(server: Server, store: LocalStore, words: Words, on_sent: OnCount) -> CopyResult:
     """Make new or existing tables a copy of a local index; readers see it whole or not at all."""
-    with server.connection() as connection:  # readers wait for a new column until the transaction ends
-        _lock(connection, server)
-        if server.version(connection) is not None:
-            _add_pages(connection, server.address.table)
     with server.connection() as connection:
-        _lock(connection, server)
+        lock = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+        if not connection.execute(lock, (f"metasearch {server.address.table}",)).fetchone()[0]:
+            raise RunFolderError(f"{server.address.shown}: another process updates it; try again when it is done")
         server.prepare(connection)
         return _Copying(connection, server, store, words).copy(on_sent)
 
 
-def _lock(connection: Any, server: Server) -> None:
-    """Keep other writers away until the transaction ends."""
-    lock = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
-    if not connection.execute(lock, (f"metasearch {server.address.table}",)).fetchone()[0]:
-        raise RunFolderError(f"{server.address.shown}: another process updates it; try again when it is done")
-
-
 def create_tables(connection: Any, table: str, dimension: int) -> None:
     """Create the tables of an index."""
-    columns = ", ".join((*_COLUMNS, *_PAGES)).format(dimension=dimension, words=_WORDS)
+    columns = ", ".join(_COLUMNS).format(dimension=dimension, words=_WORDS)
     connection.execute(f'CREATE TABLE "{table}" ({columns}, PRIMARY KEY (id, since))')
     connection.execute(f"CREATE TABLE {table}_state (number int PRIMARY KEY, state json, arrays bytea, words bytea)")
     connection.execute(f"COMMENT ON TABLE \"{table}\" IS '{FORMAT}'")
-
-
-def _add_pages(connection: Any, table: str) -> None:
-    """Add the columns of pages to a table of an earlier release."""
-    sql = "SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = ANY(%s)"
-    names = [column.split()[0] for column in _PAGES]
-    if connection.execute(sql, (table, names)).fetchone()[0] < len(_PAGES):
-        added = ", ".join(f"ADD COLUMN IF NOT EXISTS {column}" for column in _PAGES)
-        connection.execute(f'ALTER TABLE "{table}" {added}')
 
 
 class _Copying:
@@ -98,7 +79,7 @@ class _Copying:
         if self.before is None:
             self._create(server.address.shown)
         elif not self.before:
-            self.state = {**self._first_state(), "pages": True}
+            self.state = self._first_state()
             connection.execute(f'DELETE FROM "{self.table}"')
         else:
             sql = f"SELECT state, arrays, words FROM {self.table}_state WHERE number = %s"
@@ -119,7 +100,7 @@ class _Copying:
         self.state = self._first_state()
 
     def _first_state(self) -> dict[str, Any]:
-        return {"kind": asdict(self.store.kind), "length": mean_length(self.store, self.words)}
+        return {"kind": asdict(self.store.kind), "length": mean_length(self.store, self.words), "pages": True}
 
     def copy(self, on_sent: OnCount) -> CopyResult:
         """Write what differs, and the state if anything does."""
@@ -138,13 +119,12 @@ class _Copying:
         state = {
             **self.state, "contents": store.contents, "fields": sorted(fields),
             "languages": store.languages, "unknown": store.unknown,
-            "ranking": store.ranking_facts, SITE: store.site, "pages": True, "arrays": sha256_of_bytes(self.arrays),
+            "ranking": store.ranking_facts, SITE: store.site, "arrays": sha256_of_bytes(self.arrays),
         }  # fmt: skip
         if changed or gone or (state, self.arrays) != (self.state, self.known):
             self._end([*gone, *(there.keys() & set(numbers[changed].tolist()))], now)
             self._send(changed, numbers, now, on_sent)
-            lacking = _INDEXES if self.before is None else _INDEXES[-1:] * ("pages" not in self.state)
-            for each in lacking:  # faster at once than row by row
+            for each in _INDEXES if self.before is None else ():  # faster at once than row by row
                 self.connection.execute(f'CREATE INDEX ON "{self.table}" {each}')
             self.connection.execute(f"DELETE FROM {self.table}_state WHERE number < %s", (self.before,))
             counts = np.array([pair for pair in self.counts.items() if pair[1] > 0], np.int32).tobytes()
@@ -191,7 +171,7 @@ class _Copying:
             self.counts.update(_words(text))
 
     def _send(self, changed: Sequence[int], numbers: Rows, now: int, on_sent: OnCount) -> None:
-        sent, names = 0, ", ".join(column.split()[0] for column in (*_COLUMNS, *_PAGES))
+        sent, names = 0, ", ".join(column.split()[0] for column in _COLUMNS)
         with self.connection.cursor() as cursor, cursor.copy(f'COPY "{self.table}" ({names}) FROM STDIN') as copy:
             for rows in parts(changed):
                 passages = self.store.passages(rows)

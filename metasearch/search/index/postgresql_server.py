@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from metasearch.config.extras import import_extra
 from metasearch.errors import ConfigError, RunFolderError, first_line
+from metasearch.search.index.copies import lack_of_pages
 from metasearch.search.settings import without_password
 
 log = logging.getLogger(__name__)
@@ -112,8 +113,12 @@ class Server:
             raise RunFolderError(
                 f"{self.address.shown}: this release of metasearch did not make the table; choose another"
             )
-        sql = f"SELECT number, md5(state::text) FROM {self.address.table}_state ORDER BY number DESC LIMIT 1"
-        return connection.execute(sql).fetchone() or (0, "")
+        sql = "SELECT number, md5(state::text), state->'pages' IS NOT NULL"
+        sql += f" FROM {self.address.table}_state ORDER BY number DESC LIMIT 1"
+        number, digest, paged = connection.execute(sql).fetchone() or (0, "", True)
+        if not paged:
+            raise lack_of_pages(self.address.shown)
+        return number, digest
 
     def prepare(self, connection: Any) -> None:
         """Create the extension where it is missing; `RunFolderError` where it is not installed or too old."""

@@ -38,6 +38,7 @@ from metasearch.search.index.base import (
 from metasearch.search.index.copies import (
     CopyStore,
     digest,
+    lack_of_pages,
     mean_length,
     numbers_of_keys,
     page_table,
@@ -64,7 +65,7 @@ _BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 _SCROLLED = 4096
 GROUP = "page_group"
 _PAGE = "page", GROUP, "page_language", "page_position"
-"""Keys of a `PagePlace` in a payload, which collections of earlier releases lack."""
+"""Keys of a `PagePlace` in a payload."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ class QdrantCollection:
             raise RunFolderError(
                 f"{self.address.shown}: this release of metasearch did not make the collection; choose another"
             )
+        if "pages" not in found:
+            raise lack_of_pages(self.address.shown)
         return found
 
     def digests(self) -> dict[int, int]:
@@ -230,11 +233,8 @@ class QdrantStore(CopyStore):
     def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
 
-        Scores are exact, from float32 vectors. A passage at several places is in the page of its first one alone. In a
-        collection of an earlier release each page is its best passage.
+        Scores are exact, from float32 vectors. A passage at several places is in the page of its first one alone.
         """
-        if not self.state.get("pages"):
-            return super().score_pages(vector, ranking, scope)
         found = (self._collection.call("retrieve", ids=ids, with_payload=[GROUP]) for ids in parts(ranking[0].tolist()))
         groups = sorted({record.payload[GROUP] for records in found for record in records})
         models = self._collection.models
@@ -331,8 +331,6 @@ def copy_to_qdrant(
     arrays = base64.b64encode(save(record)).decode() if record else ""
     mark, pages = vectors_mark(store), store.page_places()
     there, length = collection.digests(), float(before["length"])
-    if not before.get("pages"):
-        _index_payload(collection, GROUP)
     changed: list[int] = []
     known: dict[str, None] = {}
     for rows in parts(range(len(store))):
@@ -350,7 +348,7 @@ def copy_to_qdrant(
     for ids in parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
     state: dict[str, Any] = {"contents": store.contents, "arrays": arrays, "fields": sorted(known)}
-    state |= {"unknown": store.unknown, "ranking": store.ranking_facts, SITE: store.site, "pages": True}
+    state |= {"unknown": store.unknown, "ranking": store.ranking_facts, SITE: store.site}
     collection.call("update_collection", metadata=state)
     return CopyResult(len(store), sent, len(gone))
 
@@ -360,7 +358,7 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
     models = collection.models
     state = {
         "format": FORMAT, "schema": SCHEMA, "kind": asdict(store.kind), "length": mean_length(store, words),
-        "contents": "", "arrays": "", "fields": [],
+        "contents": "", "arrays": "", "fields": [], "pages": True,
     }  # fmt: skip
     vector = models.VectorParams(size=store.kind.dimension, distance=models.Distance.DOT, on_disk=True)
     sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)
@@ -378,15 +376,12 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
     log.warning(
         "%s: Qdrant rounds its vectors to int8 and searches approximately: hits may differ from a folder", shown
     )
-    _index_payload(collection, "language")
+    keyword = models.PayloadSchemaType.KEYWORD
+    for name in ("language", GROUP):
+        collection.call("create_payload_index", field_name=name, field_schema=keyword, wait=True)
     if not collection.call("get_collection").config.metadata:
         raise RunFolderError(f"{shown}: the server keeps no metadata; it must be Qdrant 1.16 or newer")
     return state
-
-
-def _index_payload(collection: QdrantCollection, name: str) -> None:
-    keyword = collection.models.PayloadSchemaType.KEYWORD
-    collection.call("create_payload_index", field_name=name, field_schema=keyword, wait=True)
 
 
 def _points(

@@ -127,13 +127,17 @@ class IndexWriter(LocalStore):
         page = Blocks(language.decode(), np.frombuffer(blocks, np.uint64)) if blocks else None
         return headings.decode(), page
 
+    @property
+    def _all_blocks(self) -> Block:
+        return np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
+
     def sample(self, files: Sequence[FilePlaces], most: int) -> dict[str, Rows]:
         """Return language → where the stored vectors of its passages in some documents are, at most so many.
 
         They are those with the first keys, in their order. So the sample depends on the documents alone, and not on the
         order in which passages came.
         """
-        blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
+        blocks = self._all_blocks
         words = key_words(blocks["key"])
         live = (blocks["id"] >= 0) & np.isin(words, key_words(np.concatenate([each.keys for each in files])))
         order = np.flatnonzero(live)[np.argsort(words[live])]
@@ -142,15 +146,14 @@ class IndexWriter(LocalStore):
 
     def texts_at(self, places: Rows) -> list[str]:
         """Return the texts of passages at places of `sample`."""
-        blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
-        read = self._database.rows_at("passage", blocks["id"][places].tolist(), "passage")
+        read = self._database.rows_at("passage", self._all_blocks["id"][places].tolist(), "passage")
         return [text.decode() for _, text, _ in read]
 
     def stored_of(self, keys: Keys) -> NDArray[np.float32]:
         """Return the stored vectors of passages in the index by key, `(n, D)`."""
-        blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
+        blocks = self._all_blocks
         live = np.flatnonzero(blocks["id"] >= 0)
-        words = key_words(blocks["key"])[live]
+        words = key_words(blocks["key"][live])
         order = np.argsort(words)
         return self.stored_at(find_sorted(words[order], live[order], key_words(keys)))
 
@@ -228,7 +231,7 @@ class IndexWriter(LocalStore):
     @cached_property
     def _known(self) -> tuple[NDArray[np.bytes_], Rows, dict[bytes, int]]:
         """Keys of the passages when the index was opened, ascending; their numbers; and the numbers of later keys."""
-        blocks = np.concatenate([np.zeros(0, ROW), *self._blocks.values()])
+        blocks = self._all_blocks
         live = blocks[blocks["id"] >= 0]
         words = key_words(live["key"])
         order = np.argsort(words)

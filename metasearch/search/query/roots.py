@@ -63,18 +63,12 @@ class Root:
             store.rename(lambda name: (before / name).relative_to(wider).as_posix())
             log.info("%s: paths of documents are relative to %s, before to %s", store.folder, wider, before)
             return cls(wider, named)
-        return cls(
-            _moved(store, before, common, [cls(common, named).absolute(each.path) for each in documents], drop), named
-        )
+        return _moved(store, before, cls(common, named), documents, drop)
 
     def name(self, path: Path) -> str:
-        """Return the name of a document or folder that was found, relative to the root."""
-        return self.absolute(path).relative_to(self.folder).as_posix()
-
-    def absolute(self, path: Path) -> Path:
-        """Return the absolute path of what was found, with no link before the named part."""
+        """Return the name of a document or folder that was found, relative to the root, with no link in it."""
         named = next(each for each in (path, *path.parents) if each in self.named)
-        return self.named[named] / path.relative_to(named)
+        return (self.named[named] / path.relative_to(named)).relative_to(self.folder).as_posix()
 
     def place(self, name: str) -> Path:
         """Return where a document with a name is."""
@@ -129,15 +123,15 @@ def _require_folder(asked: Path) -> Path:
     return Path(os.path.realpath(asked))
 
 
-def _moved(store: IndexWriter, before: Path, common: Path, documents: Sequence[Path], drop: bool) -> Path:
+def _moved(store: IndexWriter, before: Path, now: Root, documents: Sequence[Source], drop: bool) -> Root:
     """Return the root of documents that have moved: the deepest folder below which one has a known name."""
-    for root in (common, *common.parents):
-        if any(each.relative_to(root).as_posix() in store.files for each in documents):
-            log.warning("%s: its documents moved from %s to %s", store.folder, before, root)
+    for root in (Root(folder, now.named) for folder in (now.folder, *now.folder.parents)):
+        if any(root.name(each.path) in store.files for each in documents):
+            log.warning("%s: its documents moved from %s to %s", store.folder, before, root.folder)
             return root
     if not drop:
         raise ConfigError(
             f"{store.folder}: its {len(store.files):,} documents were in {before}, which is gone, and none of them is "
-            f"in {shown(common)}; pass --root with their folder if they moved, or --prune to remove them"
+            f"in {shown(now.folder)}; pass --root with their folder if they moved, or --prune to remove them"
         )
-    return common
+    return now

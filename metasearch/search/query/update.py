@@ -3,10 +3,10 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from heapq import heappush, heapreplace
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -47,10 +47,8 @@ log = logging.getLogger(__name__)
 
 Spread = Callable[[Path], AbstractContextManager[PortionEncoder]]
 """Opens what encodes for the index in a folder, which is locked."""
-Drawn = list[tuple[int, str]]
-"""A heap of passages: number of the key, text."""
-Sample = dict[str, Drawn]
-"""Language → some passages in it."""
+Sample = dict[str, dict[int, str]]
+"""Language → some passages in it, each with its key as a number."""
 _AT_ONCE = 1024
 """Passages that are read, or encoded and then written, at a time."""
 
@@ -121,16 +119,17 @@ def update(
         where = Root.choose(store, paths, documents, root, drop)
         documents, before = decide(where.rename(documents), cut), store.files
         unreadable = {where.name(Path(path)): message for path, message in unreadable.items()}
-        found = plan(store, where, documents, cut, unreadable, drop, strict, callback)
+        found = Plan(store, cut, strict or store.outdated)
+        found.fill(where, documents, unreadable, drop, strict, callback)
         if not any(len(each.keys) for each in found.files):
             raise DataError(f"{folder}: no document has text")
         check(encoder, settings.neutral, store.plan, found.languages + Counter(store.languages))
-        unknown = _unknown(store, encoder, found)
-        _encode(store, encoder, found, cut, callback, others)
+        unknown = _unknown(found, encoder)
+        _encode(found, encoder, callback, others)
         new = renewed(store, found.files, encoder, settings.neutral)
-        ranked = {} if ranking is None else {"ranking": dict(ranking)}
-        translated = {"translated": _are_translated(found, store)}
-        store.state = {**store.state, **place_facts(folder, where.folder, site, kind.encoder), **ranked, **translated}
+        ranked: dict[str, Any] = {} if ranking is None else {"ranking": dict(ranking)}
+        ranked["translated"] = found.are_translated()
+        store.state = {**store.state, **place_facts(folder, where.folder, site, kind.encoder), **ranked}
         done = store.finish(found.files, new, unknown)
         assert done.quantised  # caches what goes through a projection
         passages, languages, neutral = done.places, done.languages, done.plan.languages
@@ -154,31 +153,14 @@ def update(
     )
 
 
-def _are_translated(found: "Plan", store: IndexWriter) -> bool:
-    """Return whether most pages are in several languages, which a line says if they were not before."""
-    pages = {each.file.path: each.file for each in found.files if len(each.keys) and is_page(each.file.path)}
-    groups = {path: file.group for path, file in pages.items()}
-    translated = are_translated({path: file.language for path, file in pages.items()}, groups)
-    if translated and not store.state.get("translated"):
-        log.info("most pages are in several languages, so searches balance scores; --no-balance turns that off")
-    return translated
-
-
-def _unknown(store: IndexWriter, encoder: Encoder, found: "Plan") -> dict[str, str]:
+def _unknown(found: "Plan", encoder: Encoder) -> dict[str, str]:
     """Return the languages that the encoder hardly knows, with the reasons; new ones are told."""
-    read = ((tag, text) for tag, drawn in found.sample.items() for _, text in drawn)
-    reasons = {**store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
+    read = ((tag, text) for tag, drawn in found.sample.items() for text in drawn.values())
+    reasons = {**found.store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
     return {tag: reason for tag, reason in reasons.items() if reason}
 
 
-def _encode(
-    store: IndexWriter,
-    encoder: Encoder,
-    found: "Plan",
-    cut: Settings,
-    callback: Callback,
-    others: PortionEncoder | None,
-) -> None:
+def _encode(found: "Plan", encoder: Encoder, callback: Callback, others: PortionEncoder | None) -> None:
     done, by = 0, others or encoder
 
     def heard(now: int, _: int) -> None:
@@ -186,13 +168,13 @@ def _encode(
 
     try:
         # The last bits of vectors depend on the portions in which they are encoded.
-        new = new_passages(found, cut)
+        new = found.new_passages()
         portions = iter(lambda: list(islice(new, _AT_ONCE)), [])
         for some in others.prepare(portions) if others and found.new else portions:
             with report_progress(by, heard):
                 vectors = by.encode([passage.text for passage in some], ROLE)
             by.forget()
-            store.upsert(vectors, some, passage_keys(some))
+            found.store.upsert(vectors, some, passage_keys(some))
             done += len(some)
     except KeyboardInterrupt:
         kept = f"{done:,} of {len(found.new):,} new texts are encoded and kept; run the same command again to continue"
@@ -204,8 +186,11 @@ def _encode(
 
 @dataclass
 class Plan:
-    """Changes that give an index some documents."""
+    """Changes that give an index some documents; documents are read again where `again`, also unchanged ones."""
 
+    store: IndexWriter
+    settings: Settings
+    again: bool
     files: list[FilePlaces] = field(default_factory=list)
     """The documents with the keys of their passages, in their order."""
     changed: list[tuple[Source, frozenset[bytes]]] = field(default_factory=list)
@@ -228,142 +213,138 @@ class Plan:
     """Documents, and folders, that cannot be read; `kept` ones stay as indexed before."""
     kept: int = 0
 
+    def fill(
+        self, root: Root, documents: Sequence[Source], unreadable: Mapping[str, str], drop: bool, strict: bool,
+        callback: Callback,
+    ) -> None:  # fmt: skip
+        """Compare documents with the index, and read new and changed ones; `unreadable` is folder → why."""
+        indexed, named = self.store.files, {source.file for source in documents}
+        hidden = {
+            file: [path for path in indexed if path not in named and f"{path}/".startswith(f"{file}/")]
+            for file in unreadable
+        }
+        if not drop:
+            _require_named(self.store, root, named.union(*hidden.values()))
+        files = self._compare(documents, callback)
+        for path in (path for paths in hidden.values() for path in paths):
+            self._keep_blocks(path)
+        same = self._decide()
+        errors: list[str] = []
+        for source in documents:
+            file = files[source.file]
+            try:
+                if isinstance(file, DataError):
+                    raise file
+                if file == indexed.get(source.file) and not self.again and source.file in same:
+                    self.files.append(_linked(self.store.places_by_file[source.file], source))
+                else:
+                    self._read(source, file)
+            except DataError as error:
+                self._skip([source.file] if source.file in indexed else [], str(error))
+                errors += [str(error)] * source.named
+        for path, message in unreadable.items():
+            self._skip(hidden[path], message)
+        if strict:
+            errors = [problem.message for problem in self.notes.problems]
+        if errors:
+            raise DataError("\n".join(errors))
+        names = group_pages(*self._page_groups(), self.settings.translations)
+        self.files = [
+            replace(each, file=replace(each.file, group=names.get(each.file.path, ""))) for each in self.files
+        ]
+        log_notes(self.notes, self.counts, self.dropped, self.settings.detect_always)
 
-def plan(
-    store: IndexWriter,
-    root: Root,
-    documents: Sequence[Source],
-    settings: Settings,
-    unreadable: Mapping[str, str],
-    drop: bool,
-    strict: bool,
-    callback: Callback,
-) -> Plan:
-    """Return the changes that give an index these documents; one that cannot be read stays as it was indexed."""
-    found = Plan()
-    named = {source.file for source in documents}
-    hidden = {
-        file: [path for path in store.files if path not in named and f"{path}/".startswith(f"{file}/")]
-        for file in unreadable
-    }
-    if not drop:
-        _require_named(store, root, named.union(*hidden.values()))
-    again = strict or store.outdated
-    files, broken = _compare(found, store, documents, settings, again, callback)
-    for path in (path for paths in hidden.values() for path in paths):
-        _keep_blocks(found, store, path)
-    same = _decide(found, store)
-    errors: list[str] = []
-    for source in documents:
-        file = files.get(source.file)
-        try:
-            if file is None:
-                raise broken[source.file]
-            if file == store.files.get(source.file) and not again and source.file in same:
-                found.files.append(_linked(store.places_by_file[source.file], source))
-            else:
-                _read(found, store, source, file, settings)
-        except DataError as error:
-            _skip(found, store, [source.file] if source.file in store.files else [], str(error))
-            errors += [str(error)] * source.named
-    for path, message in unreadable.items():
-        _skip(found, store, hidden[path], message)
-    if strict:
-        errors = [problem.message for problem in found.notes.problems]
-    if errors:
-        raise DataError("\n".join(errors))
-    found.files = _grouped(found.files, settings.translations)
-    log_notes(found.notes, found.counts, found.dropped, settings.detect_always)
-    return found
+    def _page_groups(self, least: int = 0) -> tuple[dict[str, str], dict[str, str]]:
+        """Return language and group of each page, by path, of pages with so many passages."""
+        pages = [each.file for each in self.files if len(each.keys) >= least and is_page(each.file.path)]
+        return {each.path: each.language for each in pages}, {each.path: each.group for each in pages}
 
+    def are_translated(self) -> bool:
+        """Return whether most pages are in several languages, which a line says if they were not before."""
+        translated = are_translated(*self._page_groups(least=1))
+        if translated and not self.store.state.get("translated"):
+            log.info("most pages are in several languages, so searches balance scores; --no-balance turns that off")
+        return translated
 
-def _grouped(files: Sequence[FilePlaces], by: str | None) -> list[FilePlaces]:
-    pages = {each.file.path: each.file for each in files if is_page(each.file.path)}
-    languages = {path: file.language for path, file in pages.items()}
-    names = group_pages(languages, {path: file.group for path, file in pages.items()}, by)
-    return [replace(each, file=replace(each.file, group=names.get(each.file.path, ""))) for each in files]
+    def _compare(self, documents: Sequence[Source], callback: Callback) -> dict[str, SourceFile | DataError]:
+        """Add all pages without reading indexed ones, unless `again`; return the files, and errors of others."""
+        files = dict[str, SourceFile | DataError]()
+        for number, source in enumerate(documents, 1):
+            try:
+                file = SourceFile(source.file, source.size, source.digest, source.language)
+                if file == self.store.files.get(source.file) and not self.again:
+                    self._keep_blocks(source.file)
+                else:
+                    add_page(self.pages, source, self.settings)
+                files[source.file] = file
+            except DataError as error:
+                files[source.file] = error
+                self._keep_blocks(source.file)
+            callback.on_count("documents read", number, len(documents))
+        return files
 
+    def _keep_blocks(self, path: str) -> None:
+        """Compare other pages with an indexed one that is not read."""
+        if path in self.store.files and (blocks := self.store.places_by_file[path].blocks):
+            self.pages.blocks[path] = blocks
 
-def _compare(
-    found: Plan,
-    store: IndexWriter,
-    documents: Sequence[Source],
-    settings: Settings,
-    again: bool,
-    callback: Callback,
-) -> tuple[dict[str, SourceFile], dict[str, DataError]]:
-    """Add all pages to the plan without reading indexed ones, unless `again`; return readable ones, and the errors."""
-    files, broken = dict[str, SourceFile](), dict[str, DataError]()
-    for number, source in enumerate(documents, 1):
-        try:
-            file = SourceFile(source.file, source.size, source.digest, source.language)
-            if file == store.files.get(source.file) and not again:
-                _keep_blocks(found, store, source.file)
-            else:
-                add_page(found.pages, source, settings)
-            files[source.file] = file
-        except DataError as error:
-            broken[source.file] = error
-            _keep_blocks(found, store, source.file)
-        callback.on_count("documents read", number, len(documents))
-    return files, broken
+    def _decide(self) -> Set[str]:
+        """Compare all pages; return the indexed documents that share with others what they shared before."""
+        self.pages.decide()
+        before = Pages()
+        before.blocks = {path: each.blocks for path, each in self.store.places_by_file.items() if each.blocks}
+        before.decide()
+        return {path for path in self.store.files if np.array_equal(before.repeated(path), self.pages.repeated(path))}
 
+    def _skip(self, indexed: Sequence[str], message: str) -> None:
+        """Skip an unreadable document or folder; its indexed documents stay unchanged."""
+        self.files += [self.store.places_by_file[path] for path in indexed]
+        self.kept += len(indexed)
+        self.skipped += not indexed
+        outcome = f"kept as indexed before, {len(indexed):,} documents" if indexed else "skipped"
+        self.notes.add(outcome, message)
 
-def _keep_blocks(found: Plan, store: IndexWriter, path: str) -> None:
-    """Compare other pages with an indexed one that is not read."""
-    if path in store.files and (blocks := store.places_by_file[path].blocks):
-        found.pages.blocks[path] = blocks
+    def _read(self, source: Source, file: SourceFile) -> None:
+        """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
+        notes, languages, sample = Notes(), Counter[str](), Sample()
+        if source.file not in self.pages:  # an indexed page that shares other blocks than before
+            add_page(self.pages, source, self.settings)
+        parts, lines, headings = [passage_keys([])], list[int](), list[tuple[str, str]]()
+        cut = passages(source, self.settings, notes, self.pages)
+        while some := list(islice(cut, _AT_ONCE)):
+            keys = passage_keys(some)
+            parts.append(keys)
+            lines += [passage.line for passage in some]
+            headings += [(passage.heading, passage.anchor) for passage in some]
+            languages.update(passage.language for passage in some)
+            _draw(sample, zip((int.from_bytes(key.tobytes()) for key in keys), some, strict=True))
+        keys = np.concatenate(parts)
+        blocks = self.pages.blocks.get(source.file)
+        places = FilePlaces(file, keys, np.array(lines, np.int32), _pack_headings(headings), blocks)
+        self.files.append(_linked(places, source))
+        lacking = {key.tobytes() for key in keys[~self.store.known(keys)]}
+        self.changed.append((source, frozenset(lacking - self.new)))
+        self.new |= lacking
+        self.languages += languages
+        for language, drawn in sample.items():
+            self.sample[language] = _smallest({**self.sample.get(language, {}), **drawn})
+        self.dropped.update(notes.dropped)
+        notes.dropped = []  # which would grow with the number of pages
+        self.notes.include(notes)
+        for what, times in notes.counts.items():
+            self.counts.setdefault(what, []).append((times, source.path.as_posix()))
 
-
-def _decide(found: Plan, store: IndexWriter) -> Set[str]:
-    """Compare all pages; return the indexed documents that share with others what they shared before."""
-    found.pages.decide()
-    before = Pages()
-    before.blocks = {path: each.blocks for path, each in store.places_by_file.items() if each.blocks}
-    before.decide()
-    return {path for path in store.files if np.array_equal(before.repeated(path), found.pages.repeated(path))}
-
-
-def _skip(found: Plan, store: IndexWriter, indexed: Sequence[str], message: str) -> None:
-    """Skip an unreadable document or folder; its indexed documents stay unchanged."""
-    found.files += [store.places_by_file[path] for path in indexed]
-    found.kept += len(indexed)
-    found.skipped += not indexed
-    outcome = f"kept as indexed before, {len(indexed):,} documents" if indexed else "skipped"
-    found.notes.add(outcome, message)
-
-
-def _read(found: Plan, store: IndexWriter, source: Source, file: SourceFile, settings: Settings) -> None:
-    """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
-    notes, languages, sample = Notes(), Counter[str](), Sample()
-    if source.file not in found.pages:  # an indexed page that shares other blocks than before
-        add_page(found.pages, source, settings)
-    parts, lines, headings = [passage_keys([])], list[int](), list[tuple[str, str]]()
-    cut = passages(source, settings, notes, found.pages)
-    while some := list(islice(cut, _AT_ONCE)):
-        keys = passage_keys(some)
-        parts.append(keys)
-        lines += [passage.line for passage in some]
-        headings += [(passage.heading, passage.anchor) for passage in some]
-        languages.update(passage.language for passage in some)
-        for passage, key in zip(some, keys, strict=True):
-            _draw(sample.setdefault(passage.language, []), (-int.from_bytes(key.tobytes()), passage.text))
-    keys = np.concatenate(parts)
-    blocks = found.pages.blocks.get(source.file)
-    places = FilePlaces(file, keys, np.array(lines, np.int32), _pack_headings(headings), blocks)
-    found.files.append(_linked(places, source))
-    lacking = {key.tobytes() for key in keys[~store.known(keys)]}
-    found.changed.append((source, frozenset(lacking - found.new)))
-    found.new |= lacking
-    found.languages += languages
-    for language, drawn in sample.items():
-        for entry in drawn:
-            _draw(found.sample.setdefault(language, []), entry)
-    found.dropped.update(notes.dropped)
-    notes.dropped = []  # which would grow with the number of pages
-    found.notes.include(notes)
-    for what, times in notes.counts.items():
-        found.counts.setdefault(what, []).append((times, source.path.as_posix()))
+    def new_passages(self) -> Iterator[Passage]:
+        """Yield distinct passages without a vector; `DataError` if a document changes meanwhile."""
+        for source, keys in self.changed:
+            left, cut = set(keys), passages(source, self.settings, Notes(), self.pages)
+            while left and (some := list(islice(cut, _AT_ONCE))):
+                for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
+                    if key in left:
+                        left.remove(key)
+                        yield passage
+            if left:
+                raise DataError(f"{source.path}: it changed while it was read; run metasearch index again")
 
 
 def _pack_headings(passages: Sequence[tuple[str, str]]) -> str:
@@ -386,27 +367,17 @@ def _linked(places: FilePlaces, source: Source) -> FilePlaces:
     return replace(places, file=replace(places.file, group=links.group, url=links.url))
 
 
-def _draw(drawn: Drawn, entry: tuple[int, str]) -> None:
-    """Keep `TEXTS` distinct texts with the smallest keys: a sample independent of document order."""
-    # The first of a heap is its smallest, and an entry has the negative of its key.
-    if len(drawn) < TEXTS:
-        if entry not in drawn:
-            heappush(drawn, entry)
-    elif entry > drawn[0] and entry not in drawn:
-        heapreplace(drawn, entry)
+def _draw(sample: Sample, passages: Iterable[tuple[int, Passage]]) -> None:
+    """Add passages to a sample, each with its key as a number."""
+    for key, passage in passages:
+        sample.setdefault(passage.language, {})[key] = passage.text
+    for language, drawn in sample.items():
+        sample[language] = _smallest(drawn)
 
 
-def new_passages(found: Plan, settings: Settings) -> Iterator[Passage]:
-    """Yield distinct passages without a vector; `DataError` if a document changes meanwhile."""
-    for source, keys in found.changed:
-        left, cut = set(keys), passages(source, settings, Notes(), found.pages)
-        while left and (some := list(islice(cut, _AT_ONCE))):
-            for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
-                if key in left:
-                    left.remove(key)
-                    yield passage
-        if left:
-            raise DataError(f"{source.path}: it changed while it was read; run metasearch index again")
+def _smallest(drawn: Mapping[int, str]) -> dict[int, str]:
+    """Return the `TEXTS` texts with the smallest keys: a sample independent of document order."""
+    return {key: drawn[key] for key in nsmallest(TEXTS, drawn)}
 
 
 def _require_named(store: IndexWriter, root: Root, named: Set[str]) -> None:

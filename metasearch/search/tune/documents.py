@@ -1,24 +1,101 @@
-"""Labelled documents of a tuning: how they become passages, and long ones that are cut."""
+"""Documents of a tuning: how they and long labelled documents become passages, and their two indexes.
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+base/ has them by the base encoder. index/ is searched as the kept step was scored.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from metasearch.config.languages import UNKNOWN
+from metasearch.config.run import TuneConfig
 from metasearch.data.formats.documents import is_address, is_path
 from metasearch.data.records import Candidate, RetrievalData
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.load import load_encoder
+from metasearch.io import NEW, move
+from metasearch.runs.callbacks import Callback
 from metasearch.search.documents.chunking import Chunker, Settings
 from metasearch.search.documents.passage import Notes, Section
+from metasearch.search.index.adapters import AdapterFacts
+from metasearch.search.index.local import LocalStore
+from metasearch.search.query.passages import ROLE, cutting
+from metasearch.search.query.searcher import Searcher
+from metasearch.search.query.update import update
 from metasearch.search.settings import IndexSettings
+from metasearch.search.tune.adapt.job import Trial
+from metasearch.search.tune.choice import Choice
+from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.steps import Step
+
+_SEARCHED = 2000
+"""Passages of pages without a label that a fold searches, about: each trained step encodes them once for each fold."""
+_PLAIN: Mapping[str, bool] = {"balance": False, "expand": False}
+_ADAPTER = "tune"
+"""Name of the adapter in the index."""
 
 Truncated = Callable[[Sequence[str]], Sequence[bool]]
 
 
-def index_settings(data: RetrievalData) -> IndexSettings:
-    """Return how the documents of a tuning become passages: languages are detected among the languages of labels."""
-    # Answers that are names of pages have no language.
-    quoted = (each.language for each in data.candidates if not (is_path(each.text) or is_address(each.text)))
-    languages = {*(question.language for question in data.questions), *quoted} - {UNKNOWN}
-    return IndexSettings(detect=tuple(sorted(languages)) if len(languages) > 1 else "all")
+@dataclass
+class Documents:
+    """The documents of a tuning in a folder.
+
+    Attributes:
+        encoder: the base encoder.
+        labels: before they are joined to pages.
+        store: the index by the base encoder, once labels are joined.
+    """
+
+    config: TuneConfig
+    folder: Path
+    encoder: Encoder
+    labels: RetrievalData
+    store: LocalStore | None = None
+
+    @property
+    def settings(self) -> IndexSettings:
+        """How they become passages: languages are detected among the languages of labels."""
+        # Answers that are names of pages have no language.
+        quoted = (each.language for each in self.labels.candidates if not (is_path(each.text) or is_address(each.text)))
+        languages = {*(question.language for question in self.labels.questions), *quoted} - {UNKNOWN}
+        return IndexSettings(detect=tuple(sorted(languages)) if len(languages) > 1 else "all")
+
+    def cut_labelled(self) -> tuple[RetrievalData, str]:
+        """Return the labels with long documents in passages that the encoder reads, as `cut_long`."""
+        _, how = cutting(self.settings, self.encoder)
+        return cut_long(self.labels, how, lambda texts: self.encoder.is_truncated(texts, ROLE).tolist())
+
+    def join(self, callback: Callback) -> tuple[Labels, tuple[str, ...]]:
+        """Index the documents by the base encoder, and return labels on their pages, as `Labels.on_index`."""
+        config, folder = self.config, self.folder / "base"
+        update(folder, config.documents, self.encoder, self.settings, config.encoder.name, callback=callback)
+        self.store = LocalStore.open(folder)
+        how = config.folds, config.same_page, _SEARCHED, config.documents, config.base
+        return Labels.on_index(self.store, self.labels, *how)
+
+    def write_index(self, model: Path, choice: Choice | None, callback: Callback) -> None:
+        """Make the index that is searched as the kept step was scored; `model` is the folder of its encoder."""
+        config, store, to = self.config, self.store, self.folder / "index"
+        step = choice.kept.step if choice else Step(projected=True)
+        ranking = {**_PLAIN, **choice.ranking} if choice else {}
+        if not store or step.trains:
+            # As scored: in float32.
+            encoder, name = load_encoder(str(model), device=config.device), str(model.resolve())
+            update(to, config.documents, encoder, self.settings, name, callback=callback, ranking=ranking)
+            return
+        if not to.exists():
+            shutil.copytree(store.folder, to.with_name(f"{to.name}{NEW}"), dirs_exist_ok=True)
+            move(to.with_name(f"{to.name}{NEW}"), to)
+        how = self.settings.model_copy(update={"neutral": None if step.projected else False})
+        update(to, config.documents, self.encoder, how, config.encoder.name, callback=callback, ranking=ranking)
+        if choice and step.adapts:
+            searcher = Searcher(LocalStore.open(to), self.encoder)
+            trial = Trial.of(searcher, self.labels, config.folds, config.same_page, config.base)
+            # A tuning that was stopped after this continues here.
+            if _ADAPTER not in {each.name for each in AdapterFacts.all_in(trial.index.store.state)}:
+                trial.add(_ADAPTER, step.learner, str(choice), kept=True)
 
 
 def cut_long(data: RetrievalData, how: Settings, truncated: Truncated) -> tuple[RetrievalData, str]:

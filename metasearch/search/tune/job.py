@@ -9,7 +9,6 @@ report.html, report.md
 """
 
 import logging
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,31 +21,17 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.unknown_languages import warn_of_unknown
 from metasearch.errors import DataError, Interrupted, RunFolderError
-from metasearch.io import NEW, move
 from metasearch.pipelines.run import ENCODER, Run, stopped
 from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.torchrun_env import require_alone
-from metasearch.search.index.adapters import AdapterFacts
-from metasearch.search.index.local import LocalStore
-from metasearch.search.query.passages import ROLE, cutting
-from metasearch.search.query.searcher import Searcher
-from metasearch.search.query.update import update
-from metasearch.search.tune.adapt.job import Trial
-from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.compare import Comparison
-from metasearch.search.tune.documents import cut_long, index_settings
+from metasearch.search.tune.documents import Documents
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.search.tune.report import write_report
-from metasearch.search.tune.steps import Step, list_steps
+from metasearch.search.tune.steps import list_steps
 from metasearch.search.tune.workshop import project_alone
 
 log = logging.getLogger(__name__)
-
-_SEARCHED = 2000
-"""Passages of pages without a label that a fold searches, about: each trained step encodes them once for each fold."""
-_PLAIN: Mapping[str, bool] = {"balance": False, "expand": False}
-_ADAPTER = "tune"
-"""Name of the adapter in the index."""
 
 
 class TuneRun(Run[TuneConfig]):
@@ -60,11 +45,7 @@ class TuneRun(Run[TuneConfig]):
     def __init__(self, config: TuneConfig, folder: Path, labels: Any = None, limit: float | None = None) -> None:
         super().__init__(config, folder)
         self.given, self.limit = labels, limit
-        self.store: LocalStore | None = None
-        """The index of the documents by the base encoder."""
         self.notes: list[str] = []
-        self._named: RetrievalData | None = None
-        """The labels before they were joined to pages."""
 
     @property
     def continuation(self) -> str:
@@ -93,10 +74,9 @@ class TuneRun(Run[TuneConfig]):
         self.encoder = load_encoder(
             self.config.encoder, length, identify=True, plain_for="tune", device=self.config.device
         )
-        self._index = index_settings(self.labels.data)
+        self.documents = Documents(self.config, self.files.path, self.encoder, self.labels.data)
         if not self.config.documents and self.labels.whole:
-            (_, how), encoder = cutting(self._index, self.encoder), self.encoder
-            data, note = cut_long(self.labels.data, how, lambda texts: encoder.is_truncated(texts, ROLE).tolist())
+            data, note = self.documents.cut_labelled()
             if note:
                 self.labels = Labels.of(data, self.config.folds)
                 self._note(note)
@@ -122,7 +102,8 @@ class TuneRun(Run[TuneConfig]):
         choice = None
         if self.labels.benchmark:
             self._require_same_pool()
-            comparison = Comparison.open(self, self.labels, self.encoder, self.store, callback, self._note, self.limit)
+            store, how = self.documents.store, (callback, self._note, self.limit)
+            comparison = Comparison.open(self, self.labels, self.encoder, store, *how)
             choice = comparison.choose()
             log.info("%s", choice)
             comparison.score_apart(choice)
@@ -131,7 +112,7 @@ class TuneRun(Run[TuneConfig]):
             encoder = self._project_alone(callback)
         files.save_model(encoder.save, encoder.size)
         if config.documents:
-            self._write_index(choice, callback)
+            self.documents.write_index(files.model, choice, callback)
         write_report(self, self.encoder, encoder, self.labels, choice, self.notes)
 
     def _project_alone(self, callback: Callback) -> Encoder:
@@ -148,35 +129,9 @@ class TuneRun(Run[TuneConfig]):
         if not self.labels.whole:
             self._note("The task has pools of its own, which are scored; the documents are only indexed.")
             return
-        config, folder, self._named = self.config, self.files.path / "base", self.labels.data
-        update(folder, config.documents, self.encoder, self._index, config.encoder.name, callback=callback)
-        self.store = LocalStore.open(folder)
-        how = config.folds, config.same_page, _SEARCHED, config.documents, config.base
-        self.labels, notes = Labels.on_index(self.store, self._named, *how)
+        self.labels, notes = self.documents.join(callback)
         for note in notes:
             self._note(note)
-
-    def _write_index(self, choice: Choice | None, callback: Callback) -> None:
-        """Make the index of the documents, which is searched as the kept step was scored."""
-        files, config, store = self.files, self.config, self.store
-        to, step = files.path / "index", choice.kept.step if choice else Step(projected=True)
-        ranking = {**_PLAIN, **choice.ranking} if choice else {}
-        if not store or step.trains:
-            # As scored: in float32.
-            encoder, name = load_encoder(str(files.model), device=config.device), str(files.model.resolve())
-            update(to, config.documents, encoder, self._index, name, callback=callback, ranking=ranking)
-            return
-        if not to.exists():
-            shutil.copytree(store.folder, to.with_name(f"{to.name}{NEW}"), dirs_exist_ok=True)
-            move(to.with_name(f"{to.name}{NEW}"), to)
-        how = self._index.model_copy(update={"neutral": None if step.projected else False})
-        update(to, config.documents, self.encoder, how, config.encoder.name, callback=callback, ranking=ranking)
-        if choice and step.adapts and self._named:
-            searcher = Searcher(LocalStore.open(to), self.encoder)
-            trial = Trial.of(searcher, self._named, config.folds, config.same_page, config.base)
-            # A tuning that was stopped after this continues here.
-            if _ADAPTER not in {each.name for each in AdapterFacts.all_in(trial.index.store.state)}:
-                trial.add(_ADAPTER, step.learner, str(choice), kept=True)
 
     def _require_same_pool(self) -> None:
         now = self.labels.everything.fingerprint

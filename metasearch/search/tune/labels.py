@@ -16,7 +16,6 @@ from metasearch.data.texts import tagged_of
 from metasearch.errors import ConfigError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.tune.form import warn_of_form
 from metasearch.search.tune.pages import Pages
 from metasearch.search.tune.steps import READS_ANSWERS, REMEMBERED
 
@@ -202,9 +201,3 @@ class Labels:
         if len(self.pools()) == 1:
             notes.append("Balanced scores were skipped: the documents are in one language.")
         return notes + ["Alignment was skipped: it needs --translations."] * (not translations)
-
-    def form_warning(self) -> str:
-        """Return a warning if form alone tells answers from other candidates; else nothing."""
-        everything = self.everything.candidates
-        answers = [each for each in everything if each.answers and each.id not in self.beside]
-        return warn_of_form(answers, [each for each in everything if not each.answers])

@@ -1,7 +1,6 @@
 """The report of a tuning, and the card of its encoder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -56,17 +55,6 @@ _NESTED = (
 )
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A question and the texts of its first hits by the first line and by the step that was chosen."""
-
-    question: str
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    base: float
-    score: float
-
-
 def write_report(
     run: Run[TuneConfig],
     base: Encoder,
@@ -80,8 +68,14 @@ def write_report(
     result, languages = str(choice) if choice else notes[-1], sorted(labels.data.languages)
     facts = {"encoder": base.name, "labels": labels.data.describe(), "languages": ", ".join(languages)}
     facts |= {"seed": str(config.seed), "versions": describe_versions(versions())}
-    shown = _show(folder, labels.benchmark.task.name, choice) if choice and labels.benchmark else []
-    texts = _build_report(_sentences(run, labels, choice, result), facts, choice, notes, shown)
+    sections: list[Section] = []
+    if choice and labels.benchmark:
+        sections = [_scores(choice), _by_language(choice), *_questions(folder, labels.benchmark.task.name, choice)]
+    sections.append(Section("notes", "Notes", tuple(notes) or ("Nothing was skipped.",)))
+    if choice:
+        sections.append(Section("next", "Next steps", _next_steps(choice, base.name)))
+    sentences, footer = _sentences(run, labels, choice, result), f"Written by metasearch {__version__}."
+    texts = files(Report("Tuning", tuple(sentences), tuple(facts.items()), tuple(sections), footer))
     source = find_base("base", config.encoder.name, base.origin)
     atomic_write(folder.model / CARD, _build_card(tuned, source, result, languages, facts))
     atomic_write(folder.path / "report.html", texts["report.html"])
@@ -103,22 +97,6 @@ def _sentences(run: Run[TuneConfig], labels: Labels, choice: Choice | None, resu
         how = f"metasearch index DOCUMENTS --encoder {quoted(model)} {options} -o INDEX"
         sentences.append(f"Index documents to be searched so: {how}")
     return sentences
-
-
-def _build_report(
-    sentences: Sequence[str],
-    facts: Mapping[str, str],
-    choice: Choice | None,
-    notes: Sequence[str],
-    shown: Sequence[_Shown] = (),
-) -> Mapping[str, str]:
-    """Return name → text of the files of a report; `shown` are some questions of `choice.moved`."""
-    sections = [_scores(choice), _by_language(choice), *_questions(shown)] if choice else []
-    sections.append(Section("notes", "Notes", tuple(notes) or ("Nothing was skipped.",)))
-    if choice:
-        sections.append(Section("next", "Next steps", _next_steps(choice, facts["encoder"])))
-    footer = f"Written by metasearch {__version__}."
-    return files(Report("Tuning", tuple(sentences), tuple(facts.items()), tuple(sections), footer))
 
 
 def _scores(choice: Choice) -> Section:
@@ -150,27 +128,44 @@ def _by_language(choice: Choice) -> Section:
     return Section("by-language", "By language", (_BY_LANGUAGE,), tables=(table,))
 
 
-def _questions(shown: Sequence[_Shown]) -> list[Section]:
+def _questions(run: RunFolder, task: str, choice: Choice) -> list[Section]:
+    """Return the questions whose scores changed most, with the first hits before and after."""
+    first, kept = choice.standings[0], choice.kept
+
+    @cache
+    def ranking(step: Step, fold: int, pool: str) -> Ranking | None:
+        return load(results_path(run, task, step, fold, pool))[0].ranking
+
     tables = []
-    for key, title, own in (
-        ("gained", "Questions that gained", [each for each in shown if each.score > each.base]),
-        ("lost", "Questions that lost", [each for each in shown if each.score < each.base]),
+    for key, title, moved in (
+        ("gained", "Questions that gained", [each for each in choice.moved if each.gain > 0]),
+        ("lost", "Questions that lost", [each for each in reversed(choice.moved) if each.gain < 0]),
     ):
-        lines = [
-            Line(
-                (each.question,),
-                (
-                    Cell(each.base),
-                    Cell(each.score),
-                    *(Cell(text=" / ".join(own)) for own in (each.before, each.after)),
-                ),
-            )
-            for each in own
-        ]
+        lines = []
+        for each in moved[:_MOST]:
+            fold, language, uid = each.place
+            base, own = ranking(first.step, fold, first.pool), ranking(kept.step, fold, kept.pool)
+            if base and own:
+                row = next(i for i, one in enumerate(own.questions) if (one.language, one.id) == (language, uid))
+                hits = (Cell(text=_first_hits(found, row)) for found in (base, own))
+                text = f"{_shortened(own.questions[row].text)} ({language})"
+                lines.append(Line((text,), (Cell(each.base), Cell(each.score), *hits)))
         columns = ("without labels", "kept", "hits without labels", "hits of the kept step")
         if lines:
             tables.append(Table(key, title, ("question",), columns, tuple(lines), unit="× 100", decimals=1))
     return [Section("questions", "Questions", (_HITS,), tables=tuple(tables))] if tables else []
+
+
+def _first_hits(ranking: Ranking, row: int) -> str:
+    relevant = ranking.relevant[ranking.offsets[row] : ranking.offsets[row + 1]]
+    top = ranking.top[row, :_HITS_SHOWN]
+    texts = (f"{_shortened(ranking.candidates[i].text)} ({ranking.candidates[i].language})" for i in top)
+    return " / ".join(text + " ✓" * bool(right) for text, right in zip(texts, np.isin(top, relevant), strict=True))
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
 
 
 def _next_steps(choice: Choice, encoder: str) -> tuple[str, ...]:
@@ -205,38 +200,3 @@ def _build_card(encoder: Encoder, source: Base, result: str, languages: Sequence
         facts=facts,
         tags=("language-neutral",),
     )
-
-
-# Questions whose scores changed most, with the first hits before and after.
-
-
-def _show(run: RunFolder, task: str, choice: Choice) -> list[_Shown]:
-    moved, first = choice.moved, choice.standings[0]
-    gained = [each for each in moved if each.gain > 0][:_MOST]
-    lost = [each for each in reversed(moved) if each.gain < 0][:_MOST]
-
-    @cache
-    def ranking(step: Step, fold: int, pool: str) -> Ranking | None:
-        return load(results_path(run, task, step, fold, pool))[0].ranking
-
-    found = []
-    for each in (*gained, *lost):
-        fold, language, uid = each.place
-        base, own = ranking(first.step, fold, first.pool), ranking(choice.kept.step, fold, choice.kept.pool)
-        if base and own:
-            row = next(i for i, one in enumerate(own.questions) if (one.language, one.id) == (language, uid))
-            text = f"{_shortened(own.questions[row].text)} ({language})"
-            found.append(_Shown(text, _first(base, row), _first(own, row), each.base, each.score))
-    return found
-
-
-def _first(ranking: Ranking, row: int) -> tuple[str, ...]:
-    relevant = ranking.relevant[ranking.offsets[row] : ranking.offsets[row + 1]]
-    top = ranking.top[row, :_HITS_SHOWN]
-    texts = (f"{_shortened(ranking.candidates[i].text)} ({ranking.candidates[i].language})" for i in top)
-    return tuple(text + " ✓" * bool(right) for text, right in zip(texts, np.isin(top, relevant), strict=True))
-
-
-def _shortened(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from helpers.indexes import Given, kind, made, queries, write_index
 from helpers.indexes import cut_words as words
+from helpers.indexes import kind, made, queries, write_index
 from metasearch.encoders.maps import Projection
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.index.local import LocalStore
@@ -19,7 +19,6 @@ from metasearch.search.index.postgresql import PostgresStore
 from metasearch.search.index.postgresql_server import Server
 from metasearch.search.index.stores import open_store
 from metasearch.search.index.writer import writing
-from metasearch.search.query.searcher import Searcher
 from metasearch.search.settings import parse_conditions, without_password
 
 
@@ -35,36 +34,14 @@ def texts_of(store, top_k=100, **how):
     return sorted(passage.text for passage, _ in store.passages(rows[0]))
 
 
-def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_its_update(postgres, tmp_path):
-    content = made(60)  # two pages of thirty
-    copied(postgres, tmp_path / "a", content)
+def test_a_copy_of_an_earlier_release_without_pages_is_one_line(postgres, tmp_path):
+    copied(postgres, tmp_path / "a", made(9))
     with postgres.connect() as connection:
-        dropped = ", ".join(f"DROP COLUMN page{end}" for end in ("", "_group", "_language", "_position"))
-        connection.execute(f"ALTER TABLE help {dropped}")
-        connection.execute("UPDATE help SET digest = digest # 1")
         connection.execute("UPDATE help_state SET state = (state::jsonb - 'pages')::json")
-    store, query = PostgresStore.open(postgres.address("help")), queries(1)
-    ((rows, scores),) = store.search(query, 10)
-
-    def pages(store):
-        table = store.score_pages(query[0], (rows[0], scores[0]))
-        return table.whole, sorted(np.diff(table.starts, append=len(table.rows)).tolist())
-
-    whole, sizes = pages(store)
-    assert (whole, sum(sizes)) == (False, 10)
-    (hits,) = Searcher(store, Given(query)).search(["0"], top_k=60)
-    assert len(hits) == 60
-    assert hits[0].passage == store.passages(rows[0][:1])[0][0]
-    # Others read on during the update, which adds columns first.
-    waits, seen = PostgresStore.open(f"{postgres.address('help')}?options=-clock_timeout%3D2000"), []
-    assert copied(postgres, tmp_path / "b", content, lambda done, total: seen.append(len(texts_of(waits)))) == (60, 0)
-    assert seen == [60]
-    assert pages(store) == (whole, sizes)  # until it is opened again
-    assert pages(store.reopen()) == (True, [30, 30])
-    assert copied(postgres, tmp_path / "c", content) == (0, 0)
-    with postgres.connect() as connection:
-        found = connection.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'help'").fetchall()
-    assert sum("(page_group)" in definition for (definition,) in found) == 1
+    address = postgres.address("help")
+    for use in (PostgresStore.open, PostgresStore.check, lambda _: copied(postgres, tmp_path / "b", made(9))):
+        with pytest.raises(RunFolderError, match="without pages; delete it, and call metasearch index DOCUMENTS"):
+            use(address)
 
 
 def test_a_reader_keeps_its_state_for_one_update_and_is_then_told_to_open_the_index_again(postgres, tmp_path):

@@ -1,15 +1,13 @@
 """A collection of Qdrant, in the client's own engine: a copy of a local index that answers as it does."""
 
-import numpy as np
 import pytest
 
-from helpers.indexes import Given, made, queries, write_index
 from helpers.indexes import cut_words as words
+from helpers.indexes import made, queries, write_index
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.qdrant import Address, QdrantStore
 from metasearch.search.index.stores import database, is_address, open_store
-from metasearch.search.query.searcher import Searcher
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
 
@@ -57,26 +55,16 @@ def test_fields_of_others_stay_and_their_points_are_refused_in_a_line(tmp_path, 
         copied(client, tmp_path / "again", made(9))
 
 
-def test_a_copy_of_an_earlier_release_ranks_pages_by_their_best_passages_until_its_update(tmp_path, client):
-    content = made(60)  # two pages of thirty
-    copied(client, tmp_path / "first", content)
-    digests = {record.id: record.payload["digest"] for record in client.scroll("help", limit=99)[0]}
-    client.delete_payload("help", ["page", "page_group", "page_language", "page_position"], points=[*digests])
-    for number in digests:
-        client.set_payload("help", {"digest": digests[number] ^ 1}, points=[number])
-    client.update_collection("help", metadata={"pages": False})
-    remote, query = QdrantStore(ADDRESS, client), queries(1)
-    ((rows, scores),) = remote.search(query, 60)
-
-    def pages(store, count):
-        table = store.score_pages(query[0], (rows[0][:count], scores[0][:count]))
-        return table.whole, sum(np.diff(table.starts, append=len(table.rows)).tolist())
-
-    assert pages(remote, 60) == (False, 60)
-    (hits,) = Searcher(remote, Given(query)).search(["0"], top_k=60)
-    assert [hits[0].passage, len(hits)] == [remote.passages(rows[0][:1])[0][0], 60]
-    assert copied(client, tmp_path / "second", content)[1].sent == 60
-    assert pages(remote.reopen(), 60) == (True, 60)
+def test_a_copy_of_an_earlier_release_without_pages_is_one_line(tmp_path, client):
+    copied(client, tmp_path / "first", made(9))
+    state = dict(QdrantStore(ADDRESS, client).state)
+    del state["pages"]
+    client.delete_collection("help")
+    vectors = {"dense": qdrant_client.models.VectorParams(size=8, distance=qdrant_client.models.Distance.DOT)}
+    client.create_collection("help", vectors_config=vectors, metadata=state)
+    for use in (lambda: QdrantStore(ADDRESS, client), lambda: copied(client, tmp_path / "second", made(9))):
+        with pytest.raises(RunFolderError, match="without pages; delete it, and call metasearch index DOCUMENTS"):
+            use()
 
 
 def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, monkeypatch):

@@ -11,7 +11,6 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
 from metasearch.search.tune.documents import cut_long
-from metasearch.search.tune.form import warn_of_form
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.pages import Pages
 
@@ -143,19 +142,6 @@ def test_a_page_ranks_once_at_its_best_passage_and_languages_are_also_scored_apa
     assert columns["map@20 others", *cell] == pytest.approx([1 / 3])
     # Balanced: a 0.9 - 0.45, d 0.6 - 0.45 in German; b 0.8 - 0.4, c 0.7 - 0.4 in English. The order is the same.
     assert columns["map@20", BALANCED, "en", "all"] == pytest.approx([(1 / 2 + 2 / 4) / 2])
-
-
-def candidate(i, text, answers=()):
-    return Candidate(f"c{i}", "en", text, f"g{i}", answers)
-
-
-def test_a_form_that_tells_answers_is_named_once():
-    long = [candidate(i, "word " * (20 + i % 3), ("q",)) for i in range(12)]
-    short = [candidate(20 + i, "word " * (2 + i % 3)) for i in range(12)]
-    assert "most of all their length" in warn_of_form(long, short)
-    same = [candidate(40 + i, each.text) for i, each in enumerate(long)]
-    assert warn_of_form(long, same) == ""
-    assert warn_of_form(long, short[:3]) == ""
 
 
 def test_clicks_on_all_names_of_a_page_are_summed_and_a_tenth_of_them_is_no_label():
