@@ -6,6 +6,7 @@ and so are paths and addresses in the column `document`: `metasearch tune --docu
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -16,8 +17,10 @@ from metasearch.data.formats.blank import blank
 from metasearch.data.formats.documents import is_address, is_path
 from metasearch.data.formats.excel_files import LinkedText
 from metasearch.data.formats.rows import Row, missing_column, read_rows
+from metasearch.data.formats.text_files import suffix_of, text_lines
 from metasearch.data.readers import Text, checked
 from metasearch.errors import DataError, require_known
+from metasearch.io import near
 
 _DOCUMENTS = ("document", "page", "pages", "url", "path")
 """Columns with documents, of which the first is read; all but `document` have names of pages."""
@@ -126,6 +129,33 @@ def read_labels(rows: Any, columns: Mapping[str, str], named: bool, name: str) -
     if not named:
         _refuse_names(labels, notes)
     return labels, notes
+
+
+def read_queries(rows: Any, columns: Mapping[str, str]) -> list[str] | None:
+    """Return the distinct queries in rows without documents, in their order; None where rows have documents.
+
+    A text file has a query a line. Other rows are as for `read_labels`, with the column `query` alone or beside others.
+
+    Raises:
+        DataError: a query is no text, or there is no column with queries.
+    """
+    if isinstance(rows, str | Path) and suffix_of(Path(rows)) == ".txt":
+        if not Path(rows).is_file():
+            raise DataError(f"{rows}: no such file{near(Path(rows))}")
+        return list(dict.fromkeys(text.strip() for _, text in text_lines(Path(rows)) if not blank(text)))
+    found: dict[str, None] = {}
+    for row in read_rows(rows, columns):
+        if _document_column(row, columns):
+            return None
+        if "query" not in row.values:
+            missing = missing_column(row.place, columns.get("query", "query"), row.values)
+            raise DataError(f"{missing} Name yours: --columns query=COLUMN (columns={{...}} in Python)")
+        query = row.values["query"]
+        if not isinstance(query, str):
+            raise DataError(f"{row.place}: query: expected a text, got {str(query)[:40]}")
+        if not blank(query):
+            found[query.strip()] = None
+    return list(found)
 
 
 def _document_column(row: Row, columns: Mapping[str, str]) -> str:

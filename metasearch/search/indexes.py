@@ -4,34 +4,42 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from metasearch.config import registry, yaml
 from metasearch.config.precision import EncodingPrecision
 from metasearch.config.run import DEFAULT_ENCODER, Device
 from metasearch.encoders.device import has_bfloat16
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError, EncoderError, RunFolderError
+from metasearch.errors import ConfigError, DataError, EncoderError, MetasearchError, RunFolderError
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.search.index.adapters import IN_USE, AdapterFacts, read_adapter, require_adapter
-from metasearch.search.index.base import Kind
+from metasearch.search.index.base import Kind, Store
 from metasearch.search.index.database import exists, read_state
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import SITE, find_encoder, place_facts
+from metasearch.search.index.plan import Learned
 from metasearch.search.index.stores import database, open_store
 from metasearch.search.index.vectors_file import require_writable, write_vectors
 from metasearch.search.index.writer import writing
 from metasearch.search.inference.open import load_reader
 from metasearch.search.query.passages import PortionEncoder
 from metasearch.search.query.roots import known_root
-from metasearch.search.query.searcher import Searcher
+from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.query.shards import EncoderPlan
 from metasearch.search.query.update import UpdateResult, update
 from metasearch.search.settings import IndexSettings, RankingSettings, without_password
 
 log = logging.getLogger(__name__)
+
+LEAST_QUERIES = 5
+"""Queries below which nothing is learned: the mean of fewer says more about their subject."""
 
 
 def index_documents(
@@ -172,6 +180,48 @@ def use_adapter(folder: Path, name: str | None) -> None:
         read_adapter(store)  # warns of one that was learned on other vectors
 
 
+def learn_queries(
+    folder: Path, queries: Sequence[str], device: Device, encoder: str | None, trust_remote_code: bool
+) -> Learned:
+    """Move the centre of queries of an index towards the mean of real queries, distinct texts; return all so far.
+
+    The index keeps their number and the sum of their vectors from the encoder. So they still count after the projection
+    of the index is estimated again.
+
+    Raises:
+        DataError: there are fewer than 5 queries, or the index has no centre of queries.
+        RunFolderError: the index cannot be written.
+    """
+    if len(queries) < LEAST_QUERIES:
+        raise DataError(f"{len(queries)} different queries; the mean of queries needs {LEAST_QUERIES} or more")
+    searcher = open_searcher(folder, device, encoder, trust_remote_code)
+    return add_queries(folder, searcher.store, searcher.encoder.encode(queries, QUERY))
+
+
+def add_queries(folder: Path, store: Store, vectors: NDArray[np.float32]) -> Learned:
+    """Move the centre of queries by their vectors from the encoder, `(n, D)`; errors as `learn_queries`."""
+    require_centre(store)
+    learned = Learned.of(vectors, datetime.now(UTC).isoformat(timespec="seconds"))
+    with writing(folder, store.kind) as writer:
+        if writer.plan.learned:
+            learned = writer.plan.learned.plus(learned)
+        writer.write_plan(replace(writer.plan, learned=learned))
+    return learned
+
+
+def require_centre(store: Store) -> None:
+    """Raise `DataError` where an index has no centre of queries to learn."""
+    if store.plan.centre is None:
+        why = "it was made with --no-neutral, has too few passages, or is of an earlier release"
+        raise DataError(f"{store.name}: no centre of queries: {why}; run metasearch index with its documents again")
+
+
+def forget_queries(folder: Path) -> None:
+    """Return the centre of queries of an index to the estimate without real queries."""
+    with writing(folder, LocalStore.open(folder).kind) as writer:
+        writer.write_plan(replace(writer.plan, learned=None))
+
+
 def _ranking(state: Mapping[str, Any], asked: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return how an index is to be searched: as before, but for the keys that are asked for."""
     tree = {**state.get("ranking", {}), **(asked or {})}
@@ -253,3 +303,46 @@ def _anywhere(name: str) -> str:
     """Return the name of an encoder that means the same from every folder."""
     local = name not in registry.names("encoders") and Path(name).is_dir()
     return str(Path(name).resolve()) if local else name
+
+
+_MOST = 1024
+"""Queries that wait for the next writing at most."""
+
+
+class QueryCounter:
+    """Collects the vectors of a server's queries, and adds their number and sum to the index now and then.
+
+    It writes when there are as many as the index has learned from, so that its centre moves by half of the way that is
+    left, and a server writes few times.
+
+    Args:
+        folder: of the index.
+        store: the index.
+
+    Raises:
+        DataError: the index has no centre of queries.
+    """
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        require_centre(store)
+        self._folder, self._store = folder, store
+        self._total = store.plan.learned.count if store.plan.learned else 0
+        self._waiting: list[NDArray[np.float32]] = []
+
+    def add(self, vectors: NDArray[np.float32]) -> None:
+        """Count queries by their vectors from the encoder, `(n, D)`."""
+        self._waiting.append(vectors)
+        if sum(map(len, self._waiting)) >= min(max(self._total, LEAST_QUERIES), _MOST):
+            self.write()
+
+    def write(self) -> None:
+        """Add the queries that wait to the index; a warning says if it cannot be written, and they wait on."""
+        if not self._waiting:
+            return
+        try:
+            self._total = add_queries(self._folder, self._store, np.concatenate(self._waiting)).count
+        except MetasearchError as error:
+            log.warning("queries are not learned from yet: %s", error)
+            return
+        log.info("%s: queries learned from: %d", self._folder, self._total)
+        self._waiting = []

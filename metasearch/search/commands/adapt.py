@@ -24,10 +24,11 @@ from metasearch.errors import ConfigError
 @click.option("--list", "listed", is_flag=True, help="List the adapters of the index.")
 @click.option("--use", metavar="NAME", help="Search with this adapter of the index.")
 @click.option("--none", "unused", is_flag=True, help="Search without an adapter.")
+@click.option("--forget-queries", "forgotten", is_flag=True, help="Search without the queries that were learned from.")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the adapter"))
 def command(
-    index: str, labels: str | None, base: Sequence[str], listed: bool, use: str | None, unused: bool, as_json: bool,
-    **asked: Any,
+    index: str, labels: str | None, base: Sequence[str], listed: bool, use: str | None, unused: bool, forgotten: bool,
+    as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Learn a map of query vectors from LABELS, so that INDEX is searched better. No document is encoded again.
 
@@ -36,24 +37,33 @@ def command(
     and harms no language significantly. If it reads answers, it must also be better than with shuffled labels. It stays
     in the index in any case.
 
+    LABELS may also have queries alone: a .txt file with one a line, or a table with the column query. Then the centre
+    of queries moves to theirs, which needs five queries or more and no label. The index keeps a number and a sum.
+
     \b
     Examples:
       metasearch adapt help.index labels.csv --name clicks
+      metasearch adapt help.index queries.txt
       metasearch adapt help.index --list
       metasearch adapt help.index --use clicks
       metasearch adapt help.index --none
     """
-    if (labels is not None) + listed + (use is not None) + unused != 1:
-        raise ConfigError("name one of LABELS, --list, --use NAME and --none")
+    if (labels is not None) + listed + (use is not None) + unused + forgotten != 1:
+        raise ConfigError("name one of LABELS, --list, --use NAME, --none and --forget-queries")
     if labels is None:
         changing = {parameter.name for parameter in click.get_current_context().command.params}
-        changing -= {"index", "labels", "listed", "use", "unused", "as_json"}
+        changing -= {"index", "labels", "listed", "use", "unused", "forgotten", "as_json"}
         reject_unused_options(*sorted(filter(None, changing)), why="nothing is learned; name LABELS")
-        _choose(index, listed, use, as_json)
+        _choose(index, listed, use, forgotten, as_json)
         return
 
+    from metasearch.data.label_rows import read_queries
     from metasearch.search.tune.adapt.job import adapt
 
+    queries = read_queries(labels, asked["columns"] or {})
+    if queries is not None:
+        _learn(index, queries, as_json, **asked)
+        return
     found = adapt(index, labels, bases=base, **asked)
     how = "the index is searched with it" if found.kept else f"not used; --use {found.facts.name} searches with it"
     text = f"{found.report}\nadapter: {found.facts.name} ({how})"
@@ -62,19 +72,39 @@ def command(
     )
 
 
-def _choose(index: str, listed: bool, use: str | None, as_json: bool) -> None:
-    """List the adapters of an index, or change the one in use."""
+def _learn(
+    index: str, queries: Sequence[str], as_json: bool, encoder: str | None, device: Any, trust_remote_code: bool,
+    **rest: Any,
+) -> None:  # fmt: skip
+    reject_unused_options("name", "folds", "same_page", "base", why="there are no labels; they are for adapters")
+
     from metasearch.search.index.stores import index_folder
-    from metasearch.search.indexes import list_adapters, use_adapter
+    from metasearch.search.indexes import learn_queries
+
+    learned = learn_queries(index_folder(index), queries, device, encoder, trust_remote_code)
+    tree = {"index": index, "queries": len(queries), "total": learned.count, "date": learned.date}
+    print_result(as_json, tree, f"queries learned from: {len(queries):,} now, {learned.count:,} in all")
+
+
+def _choose(index: str, listed: bool, use: str | None, forgotten: bool, as_json: bool) -> None:
+    """List what an index learned, or change the adapter in use, or forget queries."""
+    from metasearch.search.index.local import LocalStore
+    from metasearch.search.index.stores import index_folder
+    from metasearch.search.indexes import forget_queries, list_adapters, use_adapter
 
     folder = index_folder(index)
-    if not listed:
+    if forgotten:
+        forget_queries(folder)
+    elif not listed:
         use_adapter(folder, use)
     found, now = list_adapters(folder)
-    tree = {"index": index, "in_use": now, "adapters": [asdict(each) for each in found]}
+    learned = LocalStore.open(folder).plan.learned
+    tree: dict[str, Any] = {"index": index, "in_use": now, "adapters": [asdict(each) for each in found]}
+    tree["queries"] = {"count": learned.count, "date": learned.date} if learned else None
     lines = [
         f"{'*' if each.name == now else ' '} {each.name}  {each.date}  {each.labels} labels  {each.result}"
         for each in found
     ]
-    text = "\n".join(lines) or "no adapters"
-    print_result(as_json, tree, text if listed else f"adapter: {now or 'none'}")
+    queries = f"queries learned from: {learned.count:,}, the last on {learned.date}" if learned else ""
+    text = "\n".join(filter(None, [*lines, queries])) or "no adapters"
+    print_result(as_json, tree, text if listed else "no queries" if forgotten else f"adapter: {now or 'none'}")

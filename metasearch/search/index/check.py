@@ -25,8 +25,9 @@ def check_index(folder: Path) -> Iterator[Finding]:
     plan = store.plan
     ranked = " ".join(plan.ranking.options) or "as by default"
     translated = f"; translations of {plan.translated} pages" if plan.translations is not None else ""
+    learned = f"; centre of queries from {plan.learned.count:,} queries" if plan.learned else ""
     labelled = f" with {len(plan.adapter.labelled):,} queries" if plan.adapter and plan.adapter.labelled else ""
-    adapted = translated + (f"; adapter '{plan.adapter.name}'{labelled}" if plan.adapter else "")
+    adapted = f"{translated}{learned}" + (f"; adapter '{plan.adapter.name}'{labelled}" if plan.adapter else "")
     places = f"paths below {store.root}" if store.root else "paths as they were named"
     site = f", addresses below {store.site}" if store.site else ""
     yield Finding("search", f"{ranked}{adapted}; {places}{site}")

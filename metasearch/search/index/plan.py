@@ -57,6 +57,24 @@ NOTHING = Recalled(np.zeros((0, 16), np.uint8), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
+class Learned:
+    """Queries without labels that the centre of queries was learned from: their number and sum `(D,)`, and the date."""
+
+    count: int
+    total: Exact
+    date: str = ""
+
+    @classmethod
+    def of(cls, vectors: NDArray[np.float32], date: str) -> Self:
+        """Return queries `(n, D)` as a number and a sum, which is all that a plan keeps of them."""
+        return cls(len(vectors), vectors.sum(0, dtype=np.float64), date)
+
+    def plus(self, other: "Learned") -> "Learned":
+        """Return both together, with the date of the other."""
+        return Learned(self.count + other.count, self.total + other.total, other.date)
+
+
+@dataclass(frozen=True, eq=False)
 class SearchPlan:
     """How an index is searched.
 
@@ -68,6 +86,7 @@ class SearchPlan:
         translated: number of pages with translations in its estimate.
         sharpness: t of page scores; None ranks a page by its best passage, without its translations.
         sampled: number of passages in the estimate of the sharpness.
+        learned: real queries that move the centre.
         adapter: map of queries that was learned from labels, and the labelled queries.
         ranking: how passages are ranked unless told otherwise.
     """
@@ -79,6 +98,7 @@ class SearchPlan:
     translated: int = 0
     sharpness: float | None = None
     sampled: int = 0
+    learned: Learned | None = None
     adapter: Adapter | None = None
     ranking: RankingSettings = RANKED_BY_DEFAULT
 
@@ -97,10 +117,9 @@ class SearchPlan:
         if "translations" in arrays:
             translated = int(arrays["translated"][0])
             found |= {"translations": arrays["translations"], "translated": translated}
-        found["centre"] = arrays.get("query_centre")
-        if "learned" in arrays:  # queries that an earlier release learned from
-            count = int(arrays["learned_count"][0])
-            found["centre"] = shrunk_centre(arrays["query_centre"], arrays["learned"] / count, count)
+        if "learned" in arrays:
+            date = arrays["learned_date"].tobytes().decode()
+            found["learned"] = Learned(int(arrays["learned_count"][0]), arrays["learned"], date)
         if "sharpness" in arrays:
             found["sharpness"] = float(arrays["sharpness"][0])
         if "sampled" in arrays:
@@ -108,7 +127,7 @@ class SearchPlan:
         if "adapter" in arrays:  # of a copy in a database
             labelled = LabelledQueries.read(arrays) if "labelled_vectors" in arrays else None
             found["adapter"] = Adapter(arrays["adapter_name"].tobytes().decode(), arrays["adapter"], labelled)
-        return cls(**found)
+        return cls(**found, centre=arrays.get("query_centre"))
 
     @property
     def record(self) -> dict[str, NDArray[Any]]:
@@ -120,6 +139,9 @@ class SearchPlan:
             found["texts"] = np.array(self.texts, np.int64)
         if self.translations is not None:
             found |= {"translations": self.translations, "translated": np.array([self.translated])}
+        if self.learned:
+            found |= {"learned": self.learned.total, "learned_count": np.array([self.learned.count])}
+            found["learned_date"] = np.frombuffer(self.learned.date.encode(), np.uint8)
         if self.sharpness is not None:
             found |= {"sharpness": np.array([self.sharpness]), "sampled": np.array([self.sampled])}
         return found if self.centre is None else {**found, "query_centre": self.centre}
@@ -159,7 +181,7 @@ class SearchPlan:
     def queries(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Map the vectors of queries `(n, D)` from the encoder for a search."""
         if self.projection is not None:
-            vectors = self.projection(vectors, self.centre).astype(np.float32)
+            vectors = self.projection(vectors, self._centre).astype(np.float32)
         return vectors if self.query_matrix is None else mapped(vectors, self.query_matrix)
 
     @cached_property
@@ -180,7 +202,14 @@ class SearchPlan:
         found = labelled.recall(replace(self, adapter=None).queries(vectors))
         return [Recalled(labelled.keys[pages], gain * spread_of(self.sharpness)) for pages, gain in found]
 
+    @cached_property
+    def _centre(self) -> Exact | None:
+        """The centre of queries, moved towards those that were learned."""
+        if self.centre is None or not self.learned:
+            return self.centre
+        return shrunk_centre(self.centre, self.learned.total / self.learned.count, self.learned.count)
+
     @property
     def query_centre(self) -> Exact | None:
         """The centre that is subtracted from queries, `(D,)`; None without a projection."""
-        return self.centre if self.centre is not None or self.projection is None else self.projection.centre
+        return self._centre if self._centre is not None or self.projection is None else self.projection.centre

@@ -25,7 +25,7 @@ from metasearch.search.index.base import Scope, SearchError, passage_keys
 from metasearch.search.index.copies import numbers_of_keys, vectors_mark
 from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.plan import Adapter, SearchPlan
+from metasearch.search.index.plan import Adapter, Learned, SearchPlan
 from metasearch.search.index.postgresql import PostgresStore
 from metasearch.search.index.qdrant import Address, QdrantStore, connect
 from metasearch.search.index.writer import writing
@@ -421,7 +421,7 @@ def test_a_store_without_pages_ranks_them_by_their_best_passages(site, tmp_path)
     ("plan", "same"),
     [
         (SearchPlan(PROJECTION, sharpness=3.0), True),
-        (SearchPlan(PROJECTION, centre=np.ones(2)), True),
+        (SearchPlan(PROJECTION, learned=Learned(1, np.ones(2))), True),
         (SearchPlan(PROJECTION, translations=np.eye(2, dtype=np.float32)), True),
         (SearchPlan(replace(PROJECTION, centre=np.ones(2))), False),
         (SearchPlan(replace(PROJECTION, directions=np.eye(2)[1:])), False),

@@ -11,6 +11,7 @@ from metasearch.search.index.plan import RANKED_BY_DEFAULT, SearchPlan
 from metasearch.search.indexes import index_documents, open_searcher, use_adapter
 from metasearch.search.tune.adapt.job import adapt
 from tests.fixtures.earlier_index.make import HERE, HOW, PAGES, QUERIES, write_documents
+from tests.helpers.commands import metasearch
 
 FOUND = json.loads((HERE / "hits.json").read_text(encoding="utf-8"))
 LINE = (
@@ -43,7 +44,7 @@ def test_it_ranks_as_the_release_that_made_it(how, earlier):
 def test_its_plan_has_no_centre_of_queries_and_no_page_scores(earlier, caplog):
     caplog.set_level("INFO")
     plan = open_searcher(earlier, "cpu").store.plan
-    assert (plan.centre, plan.sharpness, plan.sampled) == (None, None, 0)
+    assert (plan.centre, plan.sharpness, plan.learned, plan.sampled) == (None, None, None, 0)
     assert (plan.languages, plan.translated) == (("de", "en"), PAGES)
     assert np.array_equal(plan.query_centre, plan.projection.centre)
     assert plan.ranking == RANKED_BY_DEFAULT.model_copy(update={"balance": True, "by": "page"})
@@ -51,13 +52,11 @@ def test_its_plan_has_no_centre_of_queries_and_no_page_scores(earlier, caplog):
     assert [record.message for record in caplog.records if LINE in record.message] == [f"{earlier}: {LINE}"]
 
 
-def test_queries_that_it_learned_from_stay_in_its_centre_of_queries():
-    centre, total = np.array([1.0, 0.0]), np.array([0.0, 30.0])
-    record = {"query_centre": centre, "learned": total, "learned_count": np.array([10])}
-    plan = SearchPlan.read(record)
-    assert plan.centre.tolist() == [0.5, 1.5]  # halfway to the mean of ten queries
-    assert plan.record["query_centre"].tolist() == [0.5, 1.5]
-    assert "learned" not in plan.record
+def test_queries_are_not_learned_before_it_is_updated(earlier):
+    (earlier.parent / "queries.txt").write_text("\n".join(QUERIES), encoding="utf-8")
+    said = metasearch("adapt", earlier, earlier.parent / "queries.txt", code=3)
+    assert "no centre of queries" in said.stderr
+    assert "run metasearch index with its documents again" in said.stderr
 
 
 def test_an_update_gives_it_the_plan_and_encodes_no_passage(earlier, caplog):
