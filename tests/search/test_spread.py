@@ -234,7 +234,7 @@ def test_wrong_flags_are_one_line_before_anything_is_made(tmp_path, flags, said)
 def test_a_launcher_that_is_not_there_is_named_before_documents_are_read(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("A text.")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("metasearch.search.query.update.plan", None)
+    monkeypatch.setattr("metasearch.search.query.update.Plan", None)
     wrote = metasearch(
         "index", tmp_path / "a.txt", "-o", tmp_path / "one", "--encoder=tiny", "--launcher=slurm", code=2
     )
