@@ -55,6 +55,9 @@ class TextReader(Protocol):
     def fast_tokenizer(self) -> Tokenizer | None:
         """The tokenizer in Rust; None for one in Python."""
 
+    def tokenizer_of(self, texts: Sequence[str]) -> Tokenizer | None:
+        """Return a tokenizer in Rust that segments these texts alike, perhaps with other ids; None for Python."""
+
     def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
         """Return the tokenizer's columns, such as `input_ids`, text by text, truncated at a limit."""
 

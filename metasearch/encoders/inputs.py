@@ -151,6 +151,10 @@ class TransformerInput:
         """The tokenizer in Rust; None for one in Python."""
         return getattr(self.module.tokenizer, "backend_tokenizer", None)
 
+    def tokenizer_of(self, texts: Sequence[str]) -> Tokenizer | None:
+        """Return the tokenizer in Rust."""
+        return self.fast_tokenizer
+
     @property
     def special_ids(self) -> Collection[int]:
         """Numbers of the tokens that stand for no text."""

@@ -53,6 +53,10 @@ class StaticInput:
         found: Tokenizer = self.module.tokenizer
         return found
 
+    def tokenizer_of(self, texts: Sequence[str]) -> Tokenizer:
+        """Return the tokenizer."""
+        return self.fast_tokenizer
+
     @property
     def has_words(self) -> bool:
         """Whether there is any word."""

@@ -56,8 +56,9 @@ def warn_of_unknown(encoder: Encoder, texts: Iterable[tuple[str, str]]) -> dict[
 
 def warn_of_unreadable(encoder: Encoder, query: str) -> None:
     """Log a line for a query whose letters are mostly unknown to an encoder, so that its hits mean nothing."""
-    tokenizer = encoder.reader.fast_tokenizer
-    letters, lost, _ = _read(tokenizer, query[:_CHARACTERS]) if tokenizer else ([], 0, 0)
+    query = query[:_CHARACTERS]
+    tokenizer = encoder.reader.tokenizer_of([query])
+    letters, lost, _ = _read(tokenizer, query) if tokenizer else ([], 0, 0)
     if lost > len(letters) / 2:
         log.warning(
             "the hits mean little: encoder '%s' cannot read %d of the %d letters of the query; ask in another script, "

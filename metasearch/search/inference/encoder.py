@@ -7,6 +7,7 @@ Notation used for tensor shapes: B texts in a batch, T tokens, V words, D column
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from metasearch.encoders.lengths import complete, shorten
 from metasearch.encoders.low.network import StoredNetwork
 from metasearch.errors import EncoderError, first_line
 from metasearch.search.inference.facts import Facts, InputFacts
+from metasearch.search.inference.pieces import Pieces
 
 if TYPE_CHECKING:
     from metasearch.encoders.low.base import LowNetwork
@@ -118,27 +120,49 @@ class _StoredInput:
 
     kind, window = "bert", 0
 
-    def __init__(self, folder: Path, facts: InputFacts) -> None:
-        self.fast_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self.fast_tokenizer.no_truncation()
-        self.fast_tokenizer.no_padding()
+    def __init__(self, folder: Path, facts: InputFacts, pieces: Pieces | None) -> None:
+        self._path, self._pieces = folder / "tokenizer.json", pieces
+        if not pieces:
+            _ = self.fast_tokenizer  # so that a damaged file is said at once
         self.special_ids = facts.special
         self.has_words = True  # else it would not have been opened in whole
         self.longest = facts.longest
         self._facts = facts
 
+    @cached_property
+    def fast_tokenizer(self) -> Tokenizer:
+        """The whole tokenizer."""
+        found = Tokenizer.from_file(str(self._path))
+        found.no_truncation()
+        found.no_padding()
+        return found
+
+    def _tokenizer(self, texts: Sequence[str]) -> tuple[Tokenizer, NDArray[np.int64] | None]:
+        """Return a tokenizer for texts, and the ids that its own stand for; None for themselves."""
+        whole = "fast_tokenizer" in vars(self) or self._pieces is None
+        found = None if whole or self._pieces is None else self._pieces.tokenizer(texts)
+        return found or (self.fast_tokenizer, None)
+
+    def tokenizer_of(self, texts: Sequence[str]) -> Tokenizer:
+        """Return a tokenizer that segments these texts as the whole one, with ids of its own."""
+        return self._tokenizer(texts)[0]
+
     def tokenise(self, texts: Sequence[str], limit: int) -> Mapping[str, Sequence[Sequence[int]]]:
         """Return the tokenizer's columns, truncated at a limit, as `TransformerInput.tokenise`."""
-        tokenizer, left = self.fast_tokenizer, self._facts.left
+        left = self._facts.left
 
         def truncated(texts: list[str], limit: int) -> dict[str, list[list[int]]]:
-            tokenizer.enable_truncation(limit, direction="left" if left else "right")
-            found = tokenizer.encode_batch_fast(texts)
+            tokenizer, ids = self._tokenizer(texts)
+            with unchanged(tokenizer):
+                tokenizer.enable_truncation(limit, direction="left" if left else "right")
+                read = tokenizer.encode_batch_fast(texts)
             every = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
-            return {name: [getattr(each, every[name]) for each in found] for name in self._facts.columns}
+            found = {name: [getattr(each, every[name]) for each in read] for name in self._facts.columns}
+            if ids is not None:
+                found["input_ids"] = [ids[each].tolist() for each in found["input_ids"]]
+            return found
 
-        with unchanged(tokenizer):
-            return truncated(shorten(texts, limit, left, lambda *cut: truncated(*cut)["input_ids"]), limit)
+        return truncated(shorten(texts, limit, left, lambda *cut: truncated(*cut)["input_ids"]), limit)
 
     def padded(self, columns: Sequence[str], rows: Sequence[NDArray[np.int32]]) -> dict[str, Tensor]:
         """Return tokens `(columns, length)` padded on their right, `(B, T)`."""
@@ -156,16 +180,19 @@ class StoredEncoder(Encoder):
         folder: folder of the checkpoint.
         facts: what is known of it.
         max_length: longest inputs in tokens, as for `Encoder`.
+        pieces: of its tokenizer, which short texts are read with; None for the whole tokenizer.
 
     Raises:
         EncoderError: a file cannot be read, or more is asked for than vectors.
     """
 
-    def __init__(self, name: str, folder: Path, facts: Facts, max_length: MaxLength | None = None) -> None:
+    def __init__(
+        self, name: str, folder: Path, facts: Facts, max_length: MaxLength | None = None, pieces: Pieces | None = None
+    ) -> None:
         self.facts = facts
         # The weights first: what it takes to read them is free again when the tokenizer is made.
         self._stored = _network(folder, facts)
-        reader = _StoredInput(folder / facts.place, facts.input)
+        reader = _StoredInput(folder / facts.place, facts.input, pieces)
         prompts = _Prompts(dict(facts.prompts), facts.default_prompt_name)
         self._begin(name, complete(max_length, MaxLength(**dict(facts.lengths))), reader, self._stored, prompts)
 

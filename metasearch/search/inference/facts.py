@@ -18,7 +18,7 @@ from metasearch.io import atomic_write, cache_folder, digests
 from metasearch.runs.versions import installed
 
 _LIBRARIES = ("metasearch-encoders", "torch", "transformers", "sentence-transformers", "tokenizers")
-_FORM = 1
+_FORM = 2
 """Counts the ways in which facts were written down."""
 
 

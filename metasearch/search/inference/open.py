@@ -14,8 +14,12 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.search.inference.encoder import StoredEncoder
 from metasearch.search.inference.facts import Facts
+from metasearch.search.inference.pieces import Pieces
 
 log = logging.getLogger(__name__)
+
+_PIECES = ".npz"
+"""Ending of the file with the pieces of a tokenizer, beside the facts."""
 
 
 def load_reader(
@@ -49,7 +53,7 @@ def _open_stored(name: str, folder: Path, prompts: Mapping[Role, str], whole: Ca
     if facts := Facts.recall(place):
         for line in facts.warnings:
             log.warning("%s", line)
-        return stored(facts)
+        return stored(facts, pieces=Pieces.read(place.with_suffix(_PIECES)) if place else None)
     from metasearch.search.inference.survey import survey
 
     with _warnings() as heard:
@@ -57,6 +61,9 @@ def _open_stored(name: str, folder: Path, prompts: Mapping[Role, str], whole: Ca
     found = survey(encoder, folder, heard, stored)
     if found is None:
         return encoder
+    tokenizer = found.reader.fast_tokenizer
+    if place and tokenizer and (pieces := Pieces.of(tokenizer)):
+        pieces.write(place.with_suffix(_PIECES))
     found.facts.remember(place)
     return found
 
