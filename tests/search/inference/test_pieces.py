@@ -43,6 +43,15 @@ def test_any_text_has_the_same_tokens(both, parts):
         assert small.get_vocab_size() < 1000 < tokenizer.get_vocab_size()
 
 
+def test_an_unknown_character_costs_as_much_as_in_the_whole_vocabulary():
+    scores = {"<unk>": 0.0, "ab": -20.0, "cd": -20.0, "bcd": -1.0, "q": -40.0}
+    tokenizer = Tokenizer(models.Unigram(list(scores.items()), 0))
+    small, ids = Pieces.of(tokenizer).tokenizer(["abcd"])
+    # An unknown "a" has 10 less than the least score, that of "q": -50 - 1 < -20 - 20. Without "q" it would be -30 - 1.
+    assert tokenizer.encode("abcd").tokens == small.encode("abcd").tokens == ["ab", "cd"]
+    assert ids[small.encode("abcd").ids].tolist() == [1, 2]
+
+
 def test_special_tokens_and_long_texts_are_left_to_the_whole_one(both):
     _, pieces = both
     special = json.loads(pieces.rest)["added_tokens"][0]["content"]
