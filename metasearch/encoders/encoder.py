@@ -245,7 +245,7 @@ class Encoder:
             self.precision = "bfloat16"
             return self
         if not has_bfloat16():
-            log.warning("--precision %s is slower than float32 on this CPU", wanted)
+            log.warning("--precision %s may be slower than float32: this CPU lists no instructions for it", wanted)
         if tried:
             self.precision = "bfloat16"
             return self

@@ -160,7 +160,7 @@ class Trainer:
         """
         on_cpu = self.learner.encoder.device.type == "cpu"
         if self.precision == "bfloat16" and on_cpu and not has_bfloat16():
-            log.warning("bfloat16 is slower than float32 on this CPU; use --precision float32")
+            log.warning("bfloat16 may be slower: this CPU lists no instructions for it; use --precision float32")
         self.learner.begin(self.schedule.total)
         if checkpoint := self.processes.broadcast_object(lambda: self.store.load() if resume and self.store else None):
             self._restore(checkpoint)

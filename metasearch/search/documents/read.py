@@ -9,6 +9,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import tee
@@ -41,7 +42,7 @@ _SOURCES = "_sources"
 _MENUS = ("summary.md", "_summary.md", "_sidebar.md", "_navbar.md")
 """Names of the menus of mdBook, GitBook and docsify."""
 _NO_LINK = re.compile(r"^(?!\s*(?:(?:[-*+]|\d+\.)\s+)?!?\[|\s*#|\s*-*\s*$).", re.M)
-"""Begin of a line of Markdown that is no link, heading or rule."""
+"""Start of a line of Markdown that is no link, heading or rule."""
 _LARGEST_PAGE = 2**20
 """Bytes of a file above which it is no page."""
 _NAMED = 5
@@ -212,7 +213,9 @@ class _Search:
 def _is_menu(path: Path, size: int) -> bool:
     if path.name.lower() not in _MENUS or size > _LARGEST_PAGE:
         return False
-    return not _NO_LINK.search(path.read_text("utf-8", "ignore"))
+    with suppress(OSError):  # its reader says why it cannot be read
+        return not _NO_LINK.search(path.read_text("utf-8", "ignore"))
+    return False
 
 
 def _list_some(names: Sequence[str]) -> str:
@@ -284,7 +287,7 @@ def _describe_repeated(shared: Mapping[str, int]) -> Iterator[str]:
     if shared:
         shown = ", ".join(f"'{text[:40]}'" for text in sorted(shared, key=lambda text: (-shared[text], text))[:_NAMED])
         count = f"{len(shared):,} block{'s' * (len(shared) > 1)}, {sum(shared.values()):,} times"
-        yield (f"left out, as most pages of a folder share them: {count}, such as {shown}; --keep-repeated keeps them")
+        yield f"not indexed, as most pages of a folder have them: {count}, such as {shown}; --keep-repeated keeps them"
 
 
 def explain(paths: Sequence[str | Path], file: str | Path, settings: Settings | None = None) -> Iterator[str]:

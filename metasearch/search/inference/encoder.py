@@ -70,7 +70,7 @@ class StoredWeights:
         """
         now = _written(self.path) if self.path.exists() else self._written
         if now[:2] == self._written[:2] and now != self._written:
-            raise EncoderError(f"{self.path}: the file was changed while it was in use; start again")
+            raise _changed(self.path)
 
 
 class StoredTable(nn.Module):
@@ -100,6 +100,10 @@ def _in_memory(file: Any, name: str) -> Tensor:
     return found.to(torch.float32, copy=True)
 
 
+def _changed(path: Path) -> EncoderError:
+    return EncoderError(f"{path}: the file was changed while it was in use; start again")
+
+
 def _written(path: Path) -> tuple[int, int, int, int]:
     """Return device and inode of a file, which name it whatever its path, then its size and time."""
     try:
@@ -122,6 +126,7 @@ class _StoredInput:
 
     def __init__(self, folder: Path, facts: InputFacts, pieces: Pieces | None) -> None:
         self._path, self._pieces = folder / "tokenizer.json", pieces
+        self._written = _written(self._path)
         if not pieces:
             _ = self.fast_tokenizer  # so that a damaged file is said at once
         self.special_ids = facts.special
@@ -131,7 +136,9 @@ class _StoredInput:
 
     @cached_property
     def fast_tokenizer(self) -> Tokenizer:
-        """The whole tokenizer."""
+        """The whole tokenizer; `EncoderError` if its file was changed or deleted before it was needed."""
+        if _written(self._path) != self._written:
+            raise _changed(self._path)
         found = Tokenizer.from_file(str(self._path))
         found.no_truncation()
         found.no_padding()
@@ -139,9 +146,8 @@ class _StoredInput:
 
     def _tokenizer(self, texts: Sequence[str]) -> tuple[Tokenizer, NDArray[np.int64] | None]:
         """Return a tokenizer for texts, and the ids that its own stand for; None for themselves."""
-        whole = "fast_tokenizer" in vars(self) or self._pieces is None
-        found = None if whole or self._pieces is None else self._pieces.tokenizer(texts)
-        return found or (self.fast_tokenizer, None)
+        pieces = None if "fast_tokenizer" in vars(self) else self._pieces
+        return (pieces and pieces.tokenizer(texts)) or (self.fast_tokenizer, None)
 
     def tokenizer_of(self, texts: Sequence[str]) -> Tokenizer:
         """Return a tokenizer that segments these texts as the whole one, with ids of its own."""

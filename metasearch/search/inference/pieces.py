@@ -24,7 +24,7 @@ from metasearch.errors import RunFolderError
 from metasearch.io import atomic_write
 
 _MOST = 2000
-"""Characters of texts from which the whole tokenizer is faster."""
+"""Characters of texts in one call; for more, such as documents, the whole tokenizer is opened once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class Pieces:
         )
 
     def tokenizer(self, texts: Sequence[str]) -> tuple[Tokenizer, NDArray[np.int64]] | None:
-        """Return a tokenizer for texts, and the ids that its own stand for; None where the whole one is better."""
+        """Return a tokenizer for texts, and the ids that its own stand for; None where the whole one is needed."""
         if sum(map(len, texts)) > _MOST:
             return None
         found = Tokenizer.from_str(self.rest)

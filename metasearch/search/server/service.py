@@ -77,7 +77,8 @@ class Service:
         return self.batcher.busy or (self._reading is not None and not self._reading.done())
 
     def warm_up(self) -> None:
-        """Encode and search once, to load everything that plain requests need."""
+        """Encode and search once, to load everything that requests need."""
+        _ = self.searcher.encoder.reader.fast_tokenizer  # for long texts; its file may be replaced while this serves
         self._work(EmbeddingWork("candidate"), ["warm"])
         self._work(SearchSettings(top_k=1, rerank=1 if self.searcher.reranker else 0), ["warm"])
 

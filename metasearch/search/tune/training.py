@@ -127,7 +127,7 @@ def shuffled(data: RetrievalData, seed: int) -> RetrievalData:
 class Plan:
     """The steps to score, the simplest first, on how many folds.
 
-    `each` has the seconds of a step on one fold, and `alignment` those of the alignment on translations.
+    `each` has the seconds that a step takes on one fold. `alignment` is the time of the alignment, in seconds.
     """
 
     steps: tuple[Step, ...]

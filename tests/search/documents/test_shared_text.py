@@ -41,7 +41,7 @@ def test_menus_footers_and_the_name_of_the_site_are_left_out_and_named_in_one_li
     assert texts(tmp_path / "site")["07"] == content
     shown = "'Acme Help', 'Contact', 'Help content debug info', 'Search'"
     assert caplog.messages == [
-        f"left out, as most pages of a folder share them: 4 blocks, {4 * 10} times, such as {shown}; --keep-repeated "
+        f"not indexed, as most pages of a folder have them: 4 blocks, {4 * 10} times, such as {shown}; --keep-repeated "
         "keeps them"
     ]
 

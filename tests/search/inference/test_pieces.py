@@ -1,6 +1,7 @@
 """A tokenizer of the pieces of a text gives the tokens of the whole tokenizer."""
 
 import json
+import shutil
 from importlib.util import find_spec
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
 from metasearch.config.run import E5_PACKAGE
+from metasearch.errors import EncoderError
 from metasearch.search.inference.open import _folder, load_reader
 from metasearch.search.inference.pieces import Pieces
 
@@ -75,6 +77,20 @@ def test_they_are_read_as_they_were_written(tmp_path, both):
 def test_other_models_have_none():
     assert Pieces.of(Tokenizer(models.WordPiece({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))) is None
     assert Pieces.of(Tokenizer(models.Unigram([("a", -1.0), ("b", -2.0)], None))) is None
+
+
+def test_a_tokenizer_that_was_replaced_is_an_error_for_long_texts_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("METASEARCH_CACHE", str(tmp_path / "cache"))
+    folder = shutil.copytree(_folder("mini"), tmp_path / "model")
+    load_reader(str(folder))
+    encoder = load_reader(str(folder))
+    before = encoder.encode(["Where is the key?"], "question")
+    other = folder / "other.json"
+    shutil.copyfile(folder / "tokenizer.json", other)
+    other.replace(folder / "tokenizer.json")
+    assert (encoder.encode(["Where is the key?"], "question") == before).all()
+    with pytest.raises(EncoderError, match=r"tokenizer\.json: the file was changed while it was in use; start again"):
+        encoder.encode(["key " * 600], "question")
 
 
 def test_a_query_is_read_without_the_whole_tokenizer(tmp_path, monkeypatch):

@@ -65,7 +65,7 @@ _CELLS = _set("td th")
 _INLINE = _set("a abbr b bdi bdo cite code data dfn em font i kbd label mark q s samp small span strong sub sup u var")
 """Elements in running text. A script shows one that is `hidden`, such as the keys of a platform."""
 _DECORATION = _set("i span")
-"""Elements of icons, which are named by words, and of formulas that stand in the page a second time."""
+"""Elements that show icons, and the visual copy of a formula, where they have `aria-hidden`."""
 _HEAD_TAGS = _set("head meta link base")
 """Elements that are not shown and have no text, so that no address leads to them."""
 _EXACT = _set("pre textarea listing xmp plaintext")
