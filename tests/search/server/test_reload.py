@@ -2,12 +2,15 @@
 
 import logging
 import os
+import shutil
 
 import pytest
 
 from helpers.serving import counted, eventually, running
 from metasearch.encoders.load import load_encoder
 from metasearch.search.indexes import index_documents, open_searcher
+from metasearch.search.server.service import Service
+from metasearch.search.server.settings import Limits
 
 
 @pytest.fixture
@@ -65,3 +68,14 @@ def test_an_encoder_whose_file_was_overwritten_is_not_ready_until_it_encodes_aga
         assert server.get("/health")[0] == 503
         os.utime(weights, ns=(written.st_atime_ns, written.st_mtime_ns))
         assert server.get("/health")[1]["status"] == "ready"
+
+
+@pytest.mark.slow
+def test_a_server_reads_long_texts_also_after_the_folder_of_its_encoder_was_deleted(folder):
+    mini = load_encoder("mini", device="cpu")
+    mini.save(folder / "model")
+    index_documents([folder / "a.txt"], folder / "other", str(folder / "model"), device="cpu")
+    searcher = open_searcher(folder / "other", device="cpu")
+    Service(searcher, Limits()).warm_up()
+    shutil.rmtree(folder / "model")
+    assert searcher.search(["key " * 600])
