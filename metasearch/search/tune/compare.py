@@ -23,9 +23,9 @@ from metasearch.search.tune.adapt.job import score_apart
 from metasearch.search.tune.alignment import align
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, Labels
+from metasearch.search.tune.plan import Plan
 from metasearch.search.tune.steps import Step, list_steps
 from metasearch.search.tune.table import Table, results_path, split_rankings
-from metasearch.search.tune.training import Plan
 from metasearch.search.tune.workshop import Workshop
 
 log = logging.getLogger(__name__)

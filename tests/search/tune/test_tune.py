@@ -26,9 +26,10 @@ from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.tune import alignment, training
 from metasearch.search.tune.choice import RANKINGS, Choice
 from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.plan import Plan
 from metasearch.search.tune.steps import ADAPTER, ANSWERED, READS_ANSWERS, Step, list_steps
 from metasearch.search.tune.table import Table
-from metasearch.search.tune.training import Plan, prepare
+from metasearch.search.tune.training import prepare
 
 TELLS = {"de": ("Wo ist", "liegt im Haus"), "en": ("Where is the", "is in the house")}
 
