@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -84,13 +85,14 @@ def test_an_update_encodes_what_is_new_and_begins_no_job_for_nothing(jobs, encod
     same_as_plain("one")
 
 
-def killed_at_second(monkeypatch):
-    """Kill this process when it begins its second part, whose lock it holds."""
+def killed_at_second(killed):
+    """Kill this process when it begins its second part, whose lock it holds; touch `killed` before."""
     encode, begun = shards._encode, []
 
     def dies(*args):
         begun.append(args)
         if len(begun) == 2:
+            killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return encode(*args)
 
@@ -98,18 +100,25 @@ def killed_at_second(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_part_of_a_killed_job_is_encoded_by_another_and_no_other_part_again(jobs, encoded, monkeypatch):
-    monkeypatch.setattr(shards, "_PART", 64)
-    jobs.first = staticmethod(lambda name: killed_at_second(monkeypatch) if name == "job-1" else None)
+def test_the_part_of_a_killed_job_is_encoded_by_another_and_no_other_part_again(jobs, encoded, tmp_path):
+    killed = tmp_path / "killed"
+
+    def begins(name):
+        if name == "job-1":
+            killed_at_second(killed)
+        while name == "job-2" and not killed.exists():  # else it may encode all parts before job-1 has its second
+            time.sleep(0.01)
+
+    jobs.first = staticmethod(begins)
     said = index("one", *JOBS).stderr
     assert "job-1 failed, and others have encoded its texts: its job was killed: " in said
-    assert sorted(encoded()) == [24, *[64] * 9]
+    assert sorted(encoded()) == [88, 256, 256]
     same_as_plain("one")
 
 
 @pytest.mark.slow
-def test_jobs_that_are_all_killed_end_the_command_and_the_next_one_goes_on(jobs, encoded, monkeypatch):
-    jobs.first = staticmethod(lambda name: killed_at_second(monkeypatch))
+def test_jobs_that_are_all_killed_end_the_command_and_the_next_one_goes_on(jobs, encoded, tmp_path):
+    jobs.first = staticmethod(lambda name: killed_at_second(tmp_path / "killed"))
     said = index("one", "--launcher=local", code=7).stderr
     assert "error: 1 of the jobs failed. Encoded texts are kept; run the same command again to continue:\n" in said
     assert said.count("\n  job-1: its job was killed: ") == 1
