@@ -113,7 +113,7 @@ class Distill(TextLearner):
     def check_encoder(cls, options: Any, encoder: Encoder) -> None:
         """Raise `ConfigError` if vectors are to be truncated to more dimensions than they have."""
         if not options.dimensions:
-            return  # a static encoder, say, has no width of some outputs
+            return
         width = encoder.dimension(options.output)
         if (most := max(options.dimensions)) > width:
             raise ConfigError(

@@ -10,7 +10,7 @@ HOLDS = {
     "config": "what a user asks for: tasks, modes, recipes and the settings of a run; finds plug-ins by name",
     "data": "files become records and folds; readers, parallel corpora, translation",
     "runs": "the files of a run: settings, log, results, checksums; callbacks; Ctrl-C and SIGTERM",
-    "encoders": "texts become embeddings: loading, built-in encoders, static encoders, the language-neutral projection",
+    "encoders": "texts become embeddings: loading, built-in encoders, the language-neutral projection",
     "episodes": "few-shot tasks along language arrangements",
     "algorithms": "one formula a file (MAML, MAML-Align, distillation, ...), and the losses",
     "compress": "smaller encoders, and `export`: ONNX, int8, fewer dimensions",

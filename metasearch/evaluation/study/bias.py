@@ -42,7 +42,7 @@ Arguments that several functions take:
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -75,17 +75,15 @@ class BiasFigures(NamedTuple):
     correlation: float
 
 
-def figures_of_arm(
-    study: Study, arm: Arm, measure: Callable[[Ranking], Sequence[float]]
-) -> tuple[Values, Values, int] | None:
-    """Return figures of the rankings of an arm: mean and sample standard deviation over folds, and their number.
+def measure_arm_bias(study: Study, arm: Arm) -> tuple[Values, Values, int] | None:
+    """Return the `BiasFigures` of an arm: mean and sample standard deviation over folds, and number of folds.
 
     Seeds are averaged within a fold. The deviation is NaN for one fold. None without rankings.
     """
-    folds: dict[int, list[Sequence[float]]] = {}
+    folds: dict[int, list[BiasFigures]] = {}
     for scored in study.of(arm):
         if ranking := scored.questions.ranking:
-            folds.setdefault(scored.fold, []).append(measure(ranking))
+            folds.setdefault(scored.fold, []).append(measure_ranking_bias(ranking))
     if not folds:
         return None
     values = np.array([mean_of_defined(np.array(seeds)) for seeds in folds.values()])

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from metasearch.compress.sizes import Sizes
-from metasearch.compress.student import blank, make_static, make_student
+from metasearch.compress.student import make_student
 from metasearch.config import registry
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import RoleName
@@ -46,10 +46,7 @@ class RoleEncoders:
         if "student" in self.config.used and self.config.encoders.student is None and settings is not None:
             if settings.initial == "random" and settings.bottleneck is None:
                 raise ConfigError("student.initial: random is for a bottleneck, and student.bottleneck is null")
-            # Either shows what does not fit, without making the weights of a student.
-            if settings.static is not None:
-                blank(self.at("assistant"))
-                return
+            # This shows what does not fit, without making the weights of a student.
             config = transformer_of(self.at("assistant").model).config
             Sizes.planned(config, settings.bottleneck, settings.recurrent, settings.repeats)
 
@@ -57,8 +54,7 @@ class RoleEncoders:
         """Return an encoder with a role's dimensions and vocabulary, even before the student is made."""
         if role != "student" or self.config.encoders.student is not None:
             return self.at(role, max_length)
-        assistant, settings = self.at("assistant", max_length), self.config.recipe.student
-        return blank(assistant) if settings is not None and settings.static is not None else assistant
+        return self.at("assistant", max_length)
 
     def take(self, role: RoleName, folder: Path) -> None:
         """Use a finished stage's result for a role."""
@@ -108,11 +104,8 @@ class RoleEncoders:
             raise ConfigError(f"recipe '{self.config.recipe.recipe}': its stages need --student ENCODER")
         assistant = self.at("assistant")
         label = self._label("student")
-        if settings.static is not None:
-            student = make_static(assistant, settings.static, name=label)
-        else:
-            sizes = (settings.bottleneck, settings.recurrent, settings.repeats)
-            student = make_student(assistant, *sizes, initial=settings.initial, seed=self.config.seed, name=label)
+        sizes = (settings.bottleneck, settings.recurrent, settings.repeats)
+        student = make_student(assistant, *sizes, initial=settings.initial, seed=self.config.seed, name=label)
         before, after = assistant.parameter_count, student.parameter_count
         log.info("made the student: %s parameters of the assistant's %s", f"{after:,}", f"{before:,}")
         return student

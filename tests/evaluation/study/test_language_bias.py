@@ -17,7 +17,7 @@ from metasearch.evaluation.report.sections.languages import NONE, bias_table
 from metasearch.evaluation.study import bias as measure
 from metasearch.evaluation.study.bias import (
     correlations_by_language,
-    figures_of_arm,
+    measure_arm_bias,
     measure_ranking_bias,
     rank_correlations,
 )
@@ -157,7 +157,7 @@ def study(tmp_path_factory):
 
 def bias_of(study, label):
     """Return mean and deviation of both figures of an arm, and the number of folds."""
-    return figures_of_arm(study, study.arm(label), measure_ranking_bias)
+    return measure_arm_bias(study, study.arm(label))
 
 
 def bias_by_cell(study):

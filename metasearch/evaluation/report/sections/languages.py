@@ -7,7 +7,7 @@ from metasearch.evaluation.report.formats import slug
 from metasearch.evaluation.report.main_table import UNIT, by_language, mean_notes
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.study.bias import Values, figures_of_arm, measure_ranking_bias
+from metasearch.evaluation.study.bias import Values, measure_arm_bias
 from metasearch.evaluation.study.study import Arm, ScoreSelection, Study
 from metasearch.runs.per_query_results import DEPTH
 
@@ -58,7 +58,7 @@ def matrix_table(study: Study, arm: Arm, measure: str, key: str) -> Table:
 
 def bias_table(study: Study) -> Table | None:
     """Return the language bias of all arms; None without rankings."""
-    biases = {arm: found for arm in study.arms if (found := figures_of_arm(study, arm, measure_ranking_bias))}
+    biases = {arm: found for arm in study.arms if (found := measure_arm_bias(study, arm))}
     if not biases:
         return None
     columns = {
