@@ -78,7 +78,7 @@ def main(task: str, encoder: str, data: str, fold: int) -> None:
             assert ranking is not None
             worst = [values for (name, *_), values in found.questions.columns.items() if name == "worst-rank"]
             figures = {key: found.mean(name) for key, name in MEASURES.items()}
-            figures |= {"bias": measure_ranking_bias(ranking).bias, "chance": 1 / len(ranking.languages)}
+            figures |= {"bias": measure_ranking_bias(ranking), "chance": 1 / len(ranking.languages)}
             figures["median_worst"] = float(np.mean([np.nanmedian(values) for values in worst]))
             way = " + ".join(filter(None, (projection, scores))) or "none"
             rows.append({**about, "way": way, "questions": len(ranking.questions), **figures, **provenance()})

@@ -153,8 +153,7 @@ def bias_by_arm(study: Study) -> dict[str, Row]:
     rows = {}
     for arm in study.arms:
         if found := measure_arm_bias(study, arm):
-            (bias, _), (deviation, _), folds = found
-            rows[arm.label] = {"bias": float(bias), "bias_sd": float(deviation) if folds > 1 else None}
+            rows[arm.label] = {"bias": found[0], "bias_sd": found[1]}
     return rows
 
 

@@ -17,7 +17,7 @@ HOLDS = {
     "evaluation": "metrics and scores; `study` reads runs back, `statistics` compares them, `report` shows them",
     "training": "the training loop, optimizers, checkpoints, processes; `packing` computes gradients without padding",
     "sentence_transformers": "an evaluator for trainers of sentence-transformers",
-    "mteb": "a task and a model of mteb",
+    "mteb": "a model of mteb",
     "pipelines": "what the commands do, a file or folder each; model cards",
     "cli": "the command line; options are generated from `config`",
     "search": "documents become an `index`, with its `query`, `server` and `tune`; imported from no other package",
