@@ -27,7 +27,8 @@ from metasearch.config import registry
 from metasearch.config.base import FrozenConfig, NonNegative, Positive, Rate
 from metasearch.config.recipe import Loss
 from metasearch.data.records import Translation
-from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.features import Output
 from metasearch.errors import ConfigError, nearest
 
 CONTRAST = "contrast-"

@@ -24,7 +24,6 @@ from metasearch.compress.onnx_graph import build_graph, save
 from metasearch.config.roles import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.prompts import written_out
 from metasearch.errors import EncoderError
@@ -71,7 +70,7 @@ def write_onnx(encoder: Encoder, folder: Path) -> Facts:
     lengths = {role: encoder.limit(role) for role in roles}
     _write_tokenizer(encoder, folder, max(lengths.values()))
     # Of a compressed encoder, the standard model that computes the same.
-    config = native_config(transformer_of(encoder.model)).to_dict()
+    config = native_config(encoder.model[0].auto_model).to_dict()
     _set(folder / "config.json", {key: value for key, value in config.items() if key != "_name_or_path"})
     prompts = {
         "model_type": "SentenceTransformer",

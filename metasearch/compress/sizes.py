@@ -10,7 +10,6 @@ from transformers import AutoModel
 
 from metasearch.encoders.compressed import CompressedConfig, CompressedModel
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import EncoderError
 
 COMPONENTS = ("words", "projection", "positions", "types", "LayerNorm", "layers", "pooler", "other")
@@ -44,7 +43,7 @@ class Sizes:
     @classmethod
     def of(cls, encoder: Encoder) -> Self:
         """Return an encoder's sizes."""
-        counts = _counts(transformer_of(encoder.model))
+        counts = _counts(encoder.model[0].auto_model)
         behind = sum(p.numel() for p in encoder.model.parameters()) - sum(counts.values())
         return cls({**counts, "other": counts["other"] + behind})
 

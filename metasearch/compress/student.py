@@ -23,7 +23,6 @@ from metasearch.encoders.compressed import (
     FactorisedEmbedding,
 )
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import ConfigError, DataError
 
@@ -58,7 +57,7 @@ def make_student(
     check_initial(initial, bottleneck)
     if bottleneck is None and recurrent is None and repeats is None:
         raise ConfigError("nothing to compress: give a bottleneck or a number of recurrent layers")
-    source = transformer_of(assistant.model)
+    source = assistant.model[0].auto_model
     config = CompressedConfig(backbone=source.config, bottleneck=bottleneck, recurrent=recurrent, repeats=repeats)
     config._attn_implementation = source.config._attn_implementation
     # The caller's random numbers go on as if none had been drawn; weights are made on the CPU.

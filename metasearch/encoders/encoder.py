@@ -17,9 +17,7 @@ from metasearch.config.precision import Chosen, EncodingPrecision
 from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.device import has_bfloat16
-from metasearch.encoders.features import Features as Features
-from metasearch.encoders.features import Output as Output
-from metasearch.encoders.features import TextReader
+from metasearch.encoders.features import Features, Output, TextReader
 from metasearch.encoders.lengths import (
     BATCH_TOKENS,
     GPU_BATCH_TEXTS,

@@ -180,11 +180,6 @@ class TransformerInput:
         return int(self.module.tokenizer.pad_token_id or 0) if named is None else int(named)
 
     @property
-    def position_table(self) -> Any:
-        """The module with a row for each position; rows before the first position count too. None without a table."""
-        return self._positions.table if self._positions else None
-
-    @property
     def first_position(self) -> int:
         """Position of a text's first token; RoBERTa and its relatives count from the padding index on."""
         found = self._positions
@@ -320,8 +315,3 @@ def input_of(model: SentenceTransformer) -> TransformerInput:
     name = type(first).__name__
     static = "; use it with sentence-transformers itself" if name == "StaticEmbedding" else ""
     raise EncoderError(f"its first module is {name}; expected a transformer{static}")
-
-
-def transformer_of(model: SentenceTransformer) -> Any:
-    """Return the transformer of a model, as transformers made it."""
-    return model[0].auto_model

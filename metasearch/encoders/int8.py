@@ -22,7 +22,6 @@ from transformers.utils.hub import cached_file
 
 from metasearch.encoders.compressed import LoadableConfig
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import EncoderError, first_line
 
 MODEL_TYPE = "metasearch-int8"
@@ -87,7 +86,7 @@ def write_stored(encoder: Encoder, folder: Path) -> None:
 
     `EncoderError` where a weight is not finite, or transformers cannot open the encoder again.
     """
-    transformer = transformer_of(encoder.model)
+    transformer = encoder.model[0].auto_model
     # Before anything is written: a weight that is not finite leaves no half-made folder.
     tensors = packed(transformer.state_dict())
     # Where it was opened from is no property of the encoder; equal encoders have equal files.

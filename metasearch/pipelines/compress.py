@@ -13,7 +13,6 @@ from metasearch.config.compress import CompressSettings
 from metasearch.data.texts import read_texts
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder, require_plain
-from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.io import atomic_write
@@ -27,7 +26,7 @@ def compress(encoder: Encoder, plan: CompressSettings, folder: Path | None) -> t
     """Write the student of an encoder to a folder, if one is given; return the sizes before and after."""
     require_plain(encoder, "compress")
     # An option that does not fit the configuration is an error before any work.
-    config = _thinned(transformer_of(encoder.model).config, plan)
+    config = _thinned(encoder.model[0].auto_model.config, plan)
     if plan.shrinks:
         CompressedConfig(backbone=config, bottleneck=plan.bottleneck, recurrent=plan.recurrent, repeats=plan.repeats)
     before, student = Sizes.of(encoder), _make_student(encoder, plan)

@@ -11,7 +11,6 @@ from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import RoleName
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
 from metasearch.pipelines.run import require_same_weights
@@ -47,7 +46,7 @@ class RoleEncoders:
             if settings.initial == "random" and settings.bottleneck is None:
                 raise ConfigError("student.initial: random is for a bottleneck, and student.bottleneck is null")
             # This shows what does not fit, without making the weights of a student.
-            config = transformer_of(self.at("assistant").model).config
+            config = self.at("assistant").model[0].auto_model.config
             Sizes.planned(config, settings.bottleneck, settings.recurrent, settings.repeats)
 
     def stand_in(self, role: RoleName, max_length: int) -> Encoder:
