@@ -95,7 +95,7 @@ def chance_unseen(loss: float, means: Array, clusters: int) -> Array:
 def outweighed(gain: float, clusters: int, level: float) -> tuple[float, float]:
     """Return the share q of clusters that G of them can all miss with a chance of `level`, and the loss that it undoes.
 
-    (1 - q)^G is `level`, and the gain of the others is undone by a loss of gain (1 - q) / q. A larger one may be unseen.
+    (1 - q)^G is `level`, and the gain of the others is undone by a loss of gain (1 - q) / q.
     """
     seen = level ** (1 / clusters)
     return 1 - seen, gain * seen / (1 - seen)

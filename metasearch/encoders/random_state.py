@@ -1,0 +1,20 @@
+"""The random numbers of torch: a process has one generator, so its threads draw in turn."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+
+import torch
+
+_TURN = RLock()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Draw random numbers from a seed; afterwards the caller's go on as if none had been drawn.
+
+    Another thread waits until then, or the numbers that it draws would come between these.
+    """
+    with _TURN, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
