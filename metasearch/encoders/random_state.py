@@ -11,10 +11,7 @@ _TURN = RLock()
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Draw random numbers from a seed; afterwards the caller's go on as if none had been drawn.
-
-    Another thread waits until then, or the numbers that it draws would come between these.
-    """
+    """Draw random numbers from a seed while entered, and restore the generator; other threads wait until then."""
     with _TURN, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield

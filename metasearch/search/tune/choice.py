@@ -174,9 +174,8 @@ class Choice:
 
     def _unseen(self) -> str:
         """Say which losses the groups cannot rule out, though the gain is significant."""
-        groups, gain = self.kept.gain.n, self.kept.gain.mean
-        share, loss = outweighed(gain, groups, ALPHA)
-        shown = f" {groups} groups can miss losses that {100 * share:.0f} % of all have; "
+        share, loss = outweighed(self.kept.gain.mean, self.kept.gain.n, ALPHA)
+        shown = f" {self.kept.gain.n} groups can miss losses that {100 * share:.0f} % of all have; "
         return shown + f"the gain outweighs them up to {100 * min(loss, 1):.0f} points each."
 
     def _reason(self) -> str:
