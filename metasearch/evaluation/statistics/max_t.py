@@ -93,10 +93,7 @@ def chance_unseen(loss: float, means: Array, clusters: int) -> Array:
 
 
 def outweighed(gain: float, clusters: int, level: float) -> tuple[float, float]:
-    """Return the share q of clusters that G of them can all miss with a chance of `level`, and the loss that it undoes.
-
-    (1 - q)^G is `level`, and the gain of the others is undone by a loss of gain (1 - q) / q.
-    """
+    """Return a share q of clusters that G can miss, (1 - q)^G = level, and the loss that undoes the gain at q."""
     seen = level ** (1 / clusters)
     return 1 - seen, gain * seen / (1 - seen)
 
