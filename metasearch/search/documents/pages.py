@@ -109,10 +109,12 @@ class Pages:
         dropped = [each for each in _repeated(_blocks(sections), shared) if not each.fixed]
         texts = {each.text for each in dropped}
         notes.repeated.update(texts)
-        notes.drop("repeated", ((each.text, next(sections[each.section].lines([each.start]))) for each in dropped))
         spans = {number: list(blocks) for number, blocks in groupby(dropped, key=lambda each: each.section)}
         for number, section in enumerate(sections):
-            left = _cut(section, spans.get(number, ()), texts)
+            own_blocks = spans.get(number, [])
+            lines = section.lines(each.start for each in own_blocks)
+            notes.drop("repeated", zip((each.text for each in own_blocks), lines, strict=True))
+            left = _cut(section, own_blocks, texts)
             yield replace(left, title=_own_title(left.title, set(shared.tolist())))
 
 

@@ -41,6 +41,8 @@ def test_text_that_a_reader_sees_or_opens_is_a_passage(body, tmp_path):
     ("reason", "body"),
     [
         ("hidden", f"{TEXT}<div hidden>{SAID}</div>"),
+        ("hidden", f"{TEXT}<noscript>{SAID}</noscript>"),
+        ("hidden", f"{TEXT}<svg><title>Chart</title><text>{SAID}</text></svg>"),
         ("navigation", f"{TEXT}<nav><p>{SAID}</nav>"),
         ("footer", f"{TEXT}<footer>{SAID}</footer>"),
         ("aside", f"<article>{TEXT}</article><aside>{SAID}</aside>"),
