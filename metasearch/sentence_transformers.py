@@ -27,8 +27,8 @@ from metasearch.io import write_error
 class MultilingualPoolEvaluator(BaseEvaluator):  # type: ignore[misc]  # untyped in the library
     """Scores a model by search in one pool with documents in all languages.
 
-    The scores are mAP@k (LAReQA, Roy et al. 2020, section 4), its value for each query language, the language bias in
-    the top k, and the rank correlation of translated queries (`metasearch.evaluation.study.bias`).
+    The scores are mAP@k (LAReQA, Roy et al. 2020, section 4), its value for each query language, and the language bias
+    in the top k (`metasearch.evaluation.study.bias`).
     Language bias is 0 for a model that ignores language and 1 for a model that prefers documents in the language of
     the query wherever it can. It is NaN where the pool leaves no choice, such as with one language.
 
@@ -84,10 +84,9 @@ class MultilingualPoolEvaluator(BaseEvaluator):  # type: ignore[misc]  # untyped
             found = evaluate(_Roles(model, self.batch_size), self.data, [measure], depth=self.k)
         ranking = found.questions.ranking
         assert ranking is not None
-        bias = measure_ranking_bias(ranking, self.k)
         scores = {str(measure): found.mean(str(measure))}
         scores |= {f"{measure}_{score.language}": score.value for score in found.scores}
-        scores |= {"language_bias": bias.bias, "rank_correlation": bias.correlation}
+        scores["language_bias"] = measure_ranking_bias(ranking, self.k)
         if output_path is not None and self.write_csv:
             self._append(Path(output_path), {"epoch": epoch, "steps": steps, **scores})
         named: dict[str, float] = self.prefix_name_to_metrics(scores, self.name)

@@ -29,7 +29,6 @@ from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.formats.given import each_text
 from metasearch.data.texts import read_texts, text_files
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError, DataError
 from metasearch.io.output import whole
@@ -144,7 +143,7 @@ def with_vocabulary(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, seed: 
     normal distributions with mean and deviation of the old columns. `EncoderError` as in `replaced`.
     """
     old, new = encoder.model.tokenizer, copy.deepcopy(tokenizer)
-    table = word_table(transformer_of(encoder.model)).weight.detach()
+    table = word_table(encoder.model[0].auto_model).weight.detach()
     # For all rows, so the noise of a row does not depend on the others.
     noise = stream(seed, "vocabulary").standard_normal((len(new), table.shape[1]), dtype=np.float32)
     rows = table.mean(0) + table.std(0, correction=0) * torch.from_numpy(noise).to(table)

@@ -2,13 +2,14 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.paper.answers --encoder e5-lite --data ~/data
 
-The projection is estimated from the train part without labels. Figures are those of `metasearch report`, with map@20
-and the language bias beside them. Rows are in `results/answers.jsonl`.
+The projection is estimated from the train part without labels. Figures are measures of `metasearch evaluate`, and the
+language bias. Rows are in `results/answers.jsonl`.
 """
 
 from collections.abc import Sequence
 
 import click
+import numpy as np
 
 import metasearch as ms
 from benchmarks.common.command import Command
@@ -19,7 +20,6 @@ from metasearch.config.projection import ProjectionSettings
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.report.sections.answers import measure_answers
 from metasearch.evaluation.study.bias import measure_ranking_bias
 from metasearch.pipelines.neutral import train_projection
 from metasearch.runs.markdown import markdown
@@ -27,7 +27,18 @@ from metasearch.runs.markdown import markdown
 ROWS = RESULTS / "answers.jsonl"
 line_of = by_keys("task", "encoder", "fold", "way")
 identity = by_keys("task", "encoder", "fold", "way", "weights")
-MAP20 = Measure("map", 20)
+MEASURES = {
+    "map@20": "map@20",
+    "own_ndcg": "own-ndcg@20",
+    "others_recall": "others-recall@20",
+    "best_own": "best-own",
+    "mean_worst": "worst-rank",
+    "relevant_own": "first-relevant-own",
+    "relevant_other": "first-relevant-other",
+    "irrelevant_own": "first-irrelevant-own",
+    "irrelevant_other": "first-irrelevant-other",
+}
+"""Key of a row → its measure."""
 POOLS: dict[Pool, str] = {MULTILINGUAL: "", BALANCED: "balanced"}
 SHARES = {
     "map@20": "map@20",
@@ -61,11 +72,14 @@ def main(task: str, encoder: str, data: str, fold: int) -> None:
     rows = []
     for projection, source in ways.items():
         for pool, scores in POOLS.items():
-            found = evaluate(source, benchmark.split.test, [MAP20], [pool])
+            measures = [Measure.parse(name, "retrieval") for name in MEASURES.values()]
+            found = evaluate(source, benchmark.split.test, measures, [pool])
             ranking = found.questions.ranking
             assert ranking is not None
-            figures = {"map@20": found.mean(str(MAP20)), "bias": measure_ranking_bias(ranking).bias}
-            figures |= measure_answers(ranking)._asdict()
+            worst = [values for (name, *_), values in found.questions.columns.items() if name == "worst-rank"]
+            figures = {key: found.mean(name) for key, name in MEASURES.items()}
+            figures |= {"bias": measure_ranking_bias(ranking), "chance": 1 / len(ranking.languages)}
+            figures["median_worst"] = float(np.mean([np.nanmedian(values) for values in worst]))
             way = " + ".join(filter(None, (projection, scores))) or "none"
             rows.append({**about, "way": way, "questions": len(ranking.questions), **figures, **provenance()})
     append_new_rows(ROWS, rows, identity)

@@ -131,7 +131,7 @@ def _row(scored: Scored, measure: str, pool: str) -> Row:
         "measure": measure,
         "pool": pool,
         "values": values,
-        "bias": None if ranked is None or pool in REORDERED else ranked.bias,
+        "bias": None if ranked is None or pool in REORDERED else ranked,
         "dev": scored.values(measure, pool, "dev") and float(np.mean([*scored.values(measure, pool, "dev").values()])),
         "facts": dict(scored.run.facts),
         "config": config,

@@ -12,7 +12,7 @@ from metasearch.config.library import Library
 from metasearch.config.task import Task
 from metasearch.errors import ConfigError
 from metasearch.evaluation.statistics.jackknife import spread
-from metasearch.evaluation.study.bias import figures_of_arm, measure_ranking_bias
+from metasearch.evaluation.study.bias import measure_arm_bias
 from metasearch.evaluation.study.compare import ArmComparison, Comparison, compare, over_folds
 from metasearch.evaluation.study.paired import Sample, difference, figures, pair
 from metasearch.evaluation.study.read import digest, select_settings
@@ -152,9 +152,8 @@ def bias_by_arm(study: Study) -> dict[str, Row]:
     """Return label → language bias of an arm, mean and deviation over folds; empty where nothing was ranked."""
     rows = {}
     for arm in study.arms:
-        if found := figures_of_arm(study, arm, measure_ranking_bias):
-            (bias, _), (deviation, _), folds = found
-            rows[arm.label] = {"bias": float(bias), "bias_sd": float(deviation) if folds > 1 else None}
+        if found := measure_arm_bias(study, arm):
+            rows[arm.label] = {"bias": found[0], "bias_sd": found[1]}
     return rows
 
 

@@ -1,9 +1,9 @@
-"""What an encoder weighs and how fast it is as an ONNX graph, in float32 and in eight bits, and what each form scores.
+"""What an encoder weighs and how fast it is as an ONNX graph, and what shorter vectors score.
 
     python -m benchmarks.speed.exports --encoder mini --data ~/data
     python -m benchmarks.speed.exports --encoder e5 --data ~/data --rounds 5
 
-Sentences are candidates of LAReQA; the three ways to encode them take turns, and the order turns round with each round.
+Sentences are candidates of LAReQA; the two ways to encode them take turns, and the order turns round with each round.
 Tokens of the encoder in torch are kept from the first round on, which saves it about a hundredth.
 """
 
@@ -49,11 +49,10 @@ def speed_rows(encoder: Encoder, texts: list[str], rounds: int, threads: int, fo
     """Yield size, largest difference, least cosine and speed against torch of each way to encode texts."""
     torch.set_num_threads(threads)
     ways: dict[str, TextEncoder] = {"torch": encoder}
-    for name, int8 in (("onnx", False), ("onnx int8", True)):
-        place = folder / str(threads) / name
-        place.mkdir(parents=True)
-        write_onnx(encoder, place, int8)
-        ways[name] = OnnxEncoder(place)
+    place = folder / str(threads) / "onnx"
+    place.mkdir(parents=True)
+    write_onnx(encoder, place)
+    ways["onnx"] = OnnxEncoder(place)
     first = {name: way.encode(texts, "candidate") for name, way in ways.items()}
     taken: dict[str, list[Seconds]] = {name: [] for name in ways}
     for number in range(rounds):
@@ -75,7 +74,6 @@ def speed_rows(encoder: Encoder, texts: list[str], rounds: int, threads: int, fo
 def forms_of(texts: Path) -> dict[str, Form]:
     """Return the forms that are scored, by name; `texts` choose directions."""
     return {
-        "onnx int8": Form(onnx=True, int8=True),
         f"first {CUT} numbers": Form(plain=True, dimensions=CUT),
         f"{CUT} directions": Form(plain=True, dimensions=CUT, texts=(texts,)),
     }
@@ -135,7 +133,7 @@ def _spread(values: Any) -> list[float]:
 @click.option(
     "--form", "only", multiple=True, type=click.Choice(list(forms_of(Path()))), help="To score; by default all."
 )
-@click.option("--rounds", default=9, help="In which the three ways take turns.")
+@click.option("--rounds", default=9, help="In which the two ways take turns.")
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS / "exports.jsonl")
 def main(name: str, data: str, texts: Path | None, only: tuple[str, ...], rounds: int, results: Path) -> None:
     """Measure the exports of an encoder."""

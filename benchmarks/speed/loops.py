@@ -21,7 +21,8 @@ from metasearch.algorithms.sets import Prepared
 from metasearch.config.recipe import Outer
 from metasearch.config.roles import Role
 from metasearch.config.run import Checkpointing
-from metasearch.encoders.encoder import Encoder, Features
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.features import Features
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import NonFiniteError
 from metasearch.pipelines.factory import make_learner

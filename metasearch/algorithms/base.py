@@ -21,7 +21,8 @@ from metasearch.algorithms.losses.base import EmbeddedSet, fitting, losses_of
 from metasearch.algorithms.sets import Forward, Prepared, numbered, prepare, vectors_of
 from metasearch.config.base import FrozenConfig
 from metasearch.config.recipe import Loss
-from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.features import Output
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.errors import EncoderError
 

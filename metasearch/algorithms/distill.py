@@ -27,7 +27,8 @@ from metasearch.config import registry
 from metasearch.config.base import FrozenConfig, NonNegative, Positive, Rate
 from metasearch.config.recipe import Loss
 from metasearch.data.records import Translation
-from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.features import Output
 from metasearch.errors import ConfigError, nearest
 
 CONTRAST = "contrast-"
@@ -113,7 +114,7 @@ class Distill(TextLearner):
     def check_encoder(cls, options: Any, encoder: Encoder) -> None:
         """Raise `ConfigError` if vectors are to be truncated to more dimensions than they have."""
         if not options.dimensions:
-            return  # a static encoder, say, has no width of some outputs
+            return
         width = encoder.dimension(options.output)
         if (most := max(options.dimensions)) > width:
             raise ConfigError(

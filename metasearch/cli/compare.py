@@ -81,7 +81,7 @@ def report(paths: Sequence[Path], output: Path, as_json: bool, **compared: Any) 
     \b
     Files:
       report.html     scores, comparison, figures, languages and language bias,
-                      single questions, run facts; one file that needs no network
+                      run facts; one file that needs no network
       report.md       the same words and tables
       tables.json     all tables in full precision
       tables/         each table as LaTeX (booktabs) and CSV

@@ -27,7 +27,7 @@ def command(
     encoder: str, sizes_only: bool, device: Device, trust_remote_code: bool, output: Path | None, as_json: bool,
     **plan: Any,
 ) -> None:  # fmt: skip
-    """Build a small student from ENCODER: an embedding matrix with a bottleneck, fewer or recurrent layers, or none.
+    """Build a small student from ENCODER: an embedding matrix with a bottleneck, fewer or recurrent layers.
 
     ENCODER is a built-in name, a local folder or a hub name; with --sizes-only also the folder or file of a
     configuration. The student is as good as its distillation: see `metasearch distill`.
@@ -38,7 +38,6 @@ def command(
       metasearch compress minilm --bottleneck 64 --recurrent 3 --trim-vocab corpus/ -o student
       metasearch compress e5 --trim-vocab corpus/ --vocabulary 32000 -o fewer-words
       metasearch compress e5 --layers 6 -o shallow
-      metasearch compress mini --static words --texts corpus/ -o static
       metasearch compress xlm-r/config.json --bottleneck 128 --recurrent 3 --sizes-only
     """
     from metasearch.data.texts import text_files

@@ -13,7 +13,7 @@ from metasearch.config.compress import Form
 @_options.command("export")
 @click.argument("encoder")
 @_options.settings(Form)
-@_options.task("Score on the test part of a task before and after; --onnx --int8 needs it.")
+@_options.task("Score on the test part of a task before and after.")
 @_options.options_group(_options.one_fold, _options.trust)
 @_options.output("Folder to write; new or empty.", required=True)
 @_options.as_json("all figures")
@@ -30,7 +30,6 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
       metasearch export runs/student/model --sentence-transformers -o stock
       metasearch export runs/student/model --int8 -o small
       metasearch export mini --onnx -o graph
-      metasearch export mini --onnx --int8 --task demo -o graph8
       metasearch export e5 --sentence-transformers --dimensions 128 --texts corpus/ -o short
       metasearch export help.index --sentence-transformers -o help-encoder
     """
@@ -38,7 +37,7 @@ def command(encoder: str, task: str | None, trust_remote_code: bool, output: Pat
 
     where = {name: form.pop(name) for name in _options.FOLD}
     asked = Form.model_validate(_options.tree(Form, form))
-    asked.check(scored=task is not None)
+    asked.check()
     if task is None:
         reject_unused_options(*where, why="no task is read; pass --task")
     claim(output)

@@ -31,12 +31,12 @@ class Facts(FrozenConfig):
 
     Attributes:
         layout: number of this set of keys.
-        precision: of the graph's weights and products.
+        precision: of the graph's weights and products; earlier releases wrote `int8`, too.
         model: path of the graph in the folder, with slashes.
         dimension: numbers of a vector.
         longest: tokens that the graph can take; None without a limit.
         lengths: role → tokens at which its texts are truncated.
-        difference: largest absolute difference between the graph in float32 and the encoder.
+        difference: largest absolute difference between the graph and the encoder.
         versions: of libraries that made it.
         results: scores of the encoder before and after.
     """

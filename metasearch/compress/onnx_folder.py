@@ -2,7 +2,7 @@
 
 | file | what it is |
 |---|---|
-| `onnx/model.onnx` | the graph in float32; in eight bits it is `onnx/model_quantized.onnx` |
+| `onnx/model.onnx` | the graph |
 | `tokenizer.json`, `tokenizer_config.json` | the tokenizer, with the longest input and padding |
 | `config.json` | kind and sizes of the network, which transformers.js asks for |
 | `config_sentence_transformers.json` | prompts, under the names of sentence-transformers |
@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from metasearch.compress.onnx_encoder import FILE, TOKENIZER, Facts, OnnxEncoder
-from metasearch.compress.onnx_graph import build_graph, quantise, save
+from metasearch.compress.onnx_graph import build_graph, save
 from metasearch.config.roles import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import is_static, transformer_of
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.prompts import written_out
 from metasearch.errors import EncoderError
@@ -32,7 +31,7 @@ from metasearch.runs.versions import installed, versions
 
 log = logging.getLogger(__name__)
 
-GRAPH, QUANTISED = "onnx/model.onnx", "onnx/model_quantized.onnx"
+GRAPH = "onnx/model.onnx"
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime", "tokenizers")
 EXAMPLE = """import json
 import numpy as np
@@ -58,23 +57,20 @@ print(encode(["Where is the key?"], "question") @ encode(answers, "candidate").T
 """What uses a folder by onnxruntime and tokenizers alone; `folder` is where it is."""
 
 
-def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
+def write_onnx(encoder: Encoder, folder: Path) -> Facts:
     """Write an encoder as an ONNX graph to an empty folder; returns the content of `metasearch.json`.
 
-    The graph in float32 is compared with the encoder before `int8` rounds it. `EncoderError` if the network or
-    tokenizer cannot be written, or the embeddings differ.
+    The graph is compared with the encoder. `EncoderError` if the network or tokenizer cannot be written, or the
+    embeddings differ.
     """
-    if is_static(encoder.model):
-        raise EncoderError(f"{encoder.name}: static embeddings need no graph; write them with --sentence-transformers")
     encoder.embedder.eval()
     log.info("exporting %s to ONNX: about 15 seconds", encoder.name)
-    graph = build_graph(encoder)
-    save(graph, folder / GRAPH)
+    save(build_graph(encoder), folder / GRAPH)
     roles: tuple[Role, ...] = get_args(Role)
     lengths = {role: encoder.limit(role) for role in roles}
     _write_tokenizer(encoder, folder, max(lengths.values()))
     # Of a compressed encoder, the standard model that computes the same.
-    config = native_config(transformer_of(encoder.model)).to_dict()
+    config = native_config(encoder.model[0].auto_model).to_dict()
     _set(folder / "config.json", {key: value for key, value in config.items() if key != "_name_or_path"})
     prompts = {
         "model_type": "SentenceTransformer",
@@ -98,13 +94,6 @@ def write_onnx(encoder: Encoder, folder: Path, int8: bool = False) -> Facts:
     write_facts(folder, facts)
     log.info("comparing the graph with %s", encoder.name)
     facts = facts.model_copy(update={"difference": difference(encoder, OnnxEncoder(folder))})
-    if int8:
-        for path in (folder / GRAPH).parent.iterdir():
-            path.unlink()
-        quantise(graph)
-        save(graph, folder / QUANTISED)
-        facts = facts.model_copy(update={"precision": "int8", "model": QUANTISED})
-        log.warning("the graph in int8 rounds a batch as a whole: an embedding depends on the other texts of its batch")
     write_facts(folder, facts)
     return facts
 

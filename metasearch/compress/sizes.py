@@ -10,7 +10,6 @@ from transformers import AutoModel
 
 from metasearch.encoders.compressed import CompressedConfig, CompressedModel
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import is_static
 from metasearch.errors import EncoderError
 
 COMPONENTS = ("words", "projection", "positions", "types", "LayerNorm", "layers", "pooler", "other")
@@ -23,7 +22,6 @@ _PREFIXES = {
     "embeddings_project.": "projection",  # ELECTRA, from the width of the tables to that of the layers
     "embeddings.word_embeddings.": "words",
     "embeddings.tok_embeddings.": "words",  # ModernBERT
-    "embedding.": "words",  # of a static encoder
     "embeddings.position_embeddings.": "positions",
     "embeddings.token_type_embeddings.": "types",
     "embeddings.LayerNorm.": "LayerNorm",
@@ -45,8 +43,7 @@ class Sizes:
     @classmethod
     def of(cls, encoder: Encoder) -> Self:
         """Return an encoder's sizes."""
-        first = encoder.model[0]
-        counts = _counts(first if is_static(encoder.model) else first.auto_model)
+        counts = _counts(encoder.model[0].auto_model)
         behind = sum(p.numel() for p in encoder.model.parameters()) - sum(counts.values())
         return cls({**counts, "other": counts["other"] + behind})
 

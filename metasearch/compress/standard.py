@@ -28,13 +28,12 @@ from metasearch.encoders.compressed import (
     put_layers,
 )
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import is_static, transformer_of
 from metasearch.errors import DataError
 
 
 def is_compressed(encoder: Encoder) -> bool:
     """Return whether an encoder needs metasearch to be loaded."""
-    return not is_static(encoder.model) and isinstance(transformer_of(encoder.model), CompressedModel)
+    return isinstance(encoder.model[0].auto_model, CompressedModel)
 
 
 def plain(encoder: Encoder) -> Encoder:
@@ -45,9 +44,7 @@ def plain(encoder: Encoder) -> Encoder:
     if isinstance(encoder, AdaptedEncoder):
         base = plain(encoder.base)
         return encoder if base is encoder.base else AdaptedEncoder(base, encoder.adapter, "text" in encoder.roles)
-    if is_static(encoder.model):
-        return encoder
-    source = transformer_of(encoder.model)
+    source = encoder.model[0].auto_model
     if not is_compressed(encoder) and _missing_pooler(source) is None:
         return encoder
     stock = _written_out(source.backbone) if is_compressed(encoder) else copy.deepcopy(source)

@@ -20,7 +20,6 @@ from metasearch.encoders.compressed import (
     put_layers,
 )
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import ConfigError
 
 Layers = int | tuple[int, ...]
@@ -36,7 +35,7 @@ def thin(encoder: Encoder, layers: Layers) -> Encoder:
         EncoderError: the encoder is of another kind, or compressed already.
         ConfigError: there is no such layer, one is named twice or out of order, or all stay.
     """
-    source = transformer_of(encoder.model)
+    source = encoder.model[0].auto_model
     chosen = chosen_layers(source.config, layers)
     made = copy.deepcopy(source)
     describe(made.config, chosen)

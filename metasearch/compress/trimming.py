@@ -22,7 +22,6 @@ from metasearch.config.roles import Role
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.formats.given import each_text
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.prompts import prompt_of
 from metasearch.errors import ConfigError, DataError, EncoderError
 
@@ -92,7 +91,7 @@ def trim(encoder: Encoder, texts: Iterable[str], size: int | None = None) -> Enc
                 raise EncoderError(
                     f"{encoder.name}: its tokenizer cannot be trimmed: it would split this text differently: {text!r}"
                 )
-    table = word_table(transformer_of(encoder.model)).weight.detach()
+    table = word_table(encoder.model[0].auto_model).weight.detach()
     # Old numbers in the order of the new ones: row i is that of the new token i.
     order = torch.tensor(sorted(moved, key=moved.__getitem__), device=table.device)
     return replaced(encoder, new, table[order], None if padding is None else moved[padding])

@@ -11,7 +11,6 @@ from transformers import PreTrainedTokenizerBase
 
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
 from metasearch.errors import EncoderError
 
 BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}
@@ -34,7 +33,7 @@ def find_padding(encoder: Encoder) -> int | None:
     """
     if first := encoder.input.first_position:  # in the RoBERTa family, which counts positions from the padding id on
         return first - 1
-    number: int | None = native_config(transformer_of(encoder.model)).pad_token_id
+    number: int | None = native_config(encoder.model[0].auto_model).pad_token_id
     return number
 
 
@@ -50,7 +49,7 @@ def replaced(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rows: Tensor,
     first = encoder.input.first_position
     if first not in (0, pad + 1):
         raise EncoderError(f"'{encoder.input.kind}' needs a tokenizer with padding token {first - 1}; here it is {pad}")
-    table = word_table(transformer_of(old))
+    table = word_table(old[0].auto_model)
     weight = nn.Parameter(rows.to(table.weight), requires_grad=table.weight.requires_grad)
     # The memo of deepcopy names the replacements, so the old table and tokenizer are never copied.
     memo = {id(table.weight): weight, id(old.tokenizer): tokenizer}

@@ -10,8 +10,6 @@ from metasearch.errors import ConfigError, require_known
 
 Initial = Literal["svd", "random"]
 """Initial weights of a bottleneck: the best approximation of the word table, or PyTorch's defaults, as in the paper."""
-Rows = Literal["words", "tokens"]
-"""Rows of a static student: means of outputs of the embedding block, or outputs of the encoder for each word alone."""
 
 
 class CompressSettings(Settings):
@@ -25,12 +23,8 @@ class CompressSettings(Settings):
     """Passes through the recurrent layers; by default depth stays."""
     layers: int | tuple[int, ...] | None = None
     """Layers to keep: how many, from the first to the last at equal distances, or which, such as 1,4,7."""
-    static: Rows | None = None
-    """Static embeddings without layers: outputs of the embedding block (words), or of the whole encoder (tokens)."""
-    dimensions: Annotated[Positive | None, Flag(metavar="D")] = None
-    """Dimensions of the static embeddings; all by default."""
     texts: Annotated[tuple[Path, ...], Flag(metavar="PATH")] = ()
-    """Texts that count words for --bottleneck and --static: files or folders; repeatable."""
+    """Texts that count words for --bottleneck: files or folders; repeatable."""
     initial: Annotated[Initial, Flag(name="--init")] = "svd"
     """Initial bottleneck: the encoder's embedding matrix, or fresh weights as in the paper."""
     trim: Annotated[tuple[Path, ...], Flag(name="--trim-vocab", metavar="PATH")] = ()
@@ -52,27 +46,15 @@ class CompressSettings(Settings):
 
     def check(self, writes: bool = True) -> None:
         """Raise `ConfigError` for contradictory options, and with `writes` if there is nothing to do."""
-        self._check_static()
         if self.vocabulary is not None and not self.trim:
             raise ConfigError(f"--vocabulary {self.vocabulary} needs --trim-vocab with texts, whose tokens are counted")
-        if writes and not self.shrinks and not self.trim and self.layers is None and self.static is None:
-            raise ConfigError("nothing to compress: pass --bottleneck, --recurrent, --layers, --static or --trim-vocab")
-        if self.texts and self.static is None and not self.weighs_words:
-            raise ConfigError("--texts needs --static, or --bottleneck with --init svd")
+        if writes and not self.shrinks and not self.trim and self.layers is None:
+            raise ConfigError("nothing to compress: pass --bottleneck, --recurrent, --layers or --trim-vocab")
+        if self.texts and not self.weighs_words:
+            raise ConfigError("--texts needs --bottleneck with --init svd")
         if self.repeats is not None and self.recurrent is None:
             raise ConfigError(f"repeats {self.repeats}: needs the number of recurrent layers")
         check_initial(self.initial, self.bottleneck)
-
-    def _check_static(self) -> None:
-        if self.static is None:
-            if self.dimensions is not None:
-                raise ConfigError(f"dimensions {self.dimensions}: needs --static")
-            return
-        if self.shrinks or self.layers is not None:
-            raise ConfigError(
-                "--static makes static embeddings without layers: omit --bottleneck, --recurrent, --repeats and "
-                "--layers"
-            )
 
 
 def check_initial(initial: str, bottleneck: int | None) -> None:
@@ -94,7 +76,7 @@ class Form(Settings):
     onnx: bool = False
     """ONNX graph for onnxruntime and transformers.js; needs no torch."""
     int8: bool = False
-    """Weights in eight bits, a quarter of the size; --onnx also needs --task."""
+    """Weights in eight bits, a quarter of the size."""
     dimensions: Annotated[Positive | None, Flag(metavar="N")] = None
     """Keep the first N dimensions, normalised."""
     texts: Annotated[tuple[Path, ...], Flag(metavar="PATH")] = ()
@@ -102,21 +84,21 @@ class Form(Settings):
 
     @property
     def name(self) -> str:
-        """`plain`, `int8`, `onnx` or `onnx int8`."""
-        parts = [name for name, wanted in (("onnx", self.onnx), ("int8", self.int8)) if wanted]
-        return " ".join(parts) or "plain"
+        """`plain`, `int8` or `onnx`."""
+        return next((name for name in ("onnx", "int8") if getattr(self, name)), "plain")
 
-    def check(self, scored: bool) -> None:
-        """Raise `ConfigError` where options contradict or packages are missing; `scored`: a task measures the loss."""
-        if self.plain and (self.onnx or self.int8):
-            other = "--onnx" if self.onnx else "--int8"
-            raise ConfigError(f"--sentence-transformers and {other} cannot be combined")
-        if not (self.plain or self.onnx or self.int8):
+    def check(self) -> None:
+        """Raise `ConfigError` where options contradict or packages are missing."""
+        flags = {"--sentence-transformers": self.plain, "--onnx": self.onnx, "--int8": self.int8}
+        chosen = [flag for flag, wanted in flags.items() if wanted]
+        if not chosen:
             raise ConfigError("choose a form: --sentence-transformers, --onnx or --int8")
+        if self.onnx and self.int8:
+            raise ConfigError("--onnx --int8 went: call quantize_dynamic of onnxruntime on the graph of --onnx")
+        if len(chosen) > 1:
+            raise ConfigError(f"{' and '.join(chosen)} cannot be combined")
         if self.texts and self.dimensions is None:
             raise ConfigError("--texts needs --dimensions, the number of dimensions to keep")
-        if self.onnx and self.int8 and not scored:
-            raise ConfigError("--onnx --int8 costs accuracy: pass --task to measure it")
         if self.onnx:
             missing = [module for module in _ONNX if find_spec(module) is None]
             if missing:

@@ -67,30 +67,12 @@ class Student(FrozenConfig):
         recurrent: number M of layers that are kept; None keeps all.
         repeats: how often the block of M layers is run; None makes the student as deep as the assistant.
         initial: `svd` starts the table at the best one of its width; `random` as the paper's authors.
-        static: makes word vectors without layers instead, of the embedding block (`words`) or of the whole assistant
-            for each word (`tokens`).
     """
 
     bottleneck: Positive | None = 128
     recurrent: Positive | None = 3
     repeats: Positive | None = None
     initial: Literal["svd", "random"] = "svd"
-    static: Literal["words", "tokens"] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_layers(cls, given: Any) -> Any:
-        # The defaults are of students with layers.
-        if isinstance(given, dict) and given.get("static") is not None:
-            return {"bottleneck": None, "recurrent": None, **given}
-        return given
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "Student":
-        for name in ("bottleneck", "recurrent", "repeats"):
-            if self.static is not None and getattr(self, name) is not None:
-                raise Contradiction("a static student has no layers and no bottleneck; omit it", name)
-        return self
 
 
 class StageBudget(EvalSchedule):

@@ -24,7 +24,8 @@ from metasearch.config.precision import EncodingPrecision
 from metasearch.config.roles import MaxLength, Role
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.adapter import MatrixAdapter, PlanAdapter
-from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.features import Output
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import EncoderError
 

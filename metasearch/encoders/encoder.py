@@ -17,9 +17,7 @@ from metasearch.config.precision import Chosen, EncodingPrecision
 from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.device import has_bfloat16
-from metasearch.encoders.features import Features as Features
-from metasearch.encoders.features import Output as Output
-from metasearch.encoders.features import TextReader
+from metasearch.encoders.features import Features, Output, TextReader
 from metasearch.encoders.lengths import (
     BATCH_TOKENS,
     GPU_BATCH_TEXTS,
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from metasearch.encoders.adapter import MatrixAdapter, PlanAdapter
-    from metasearch.encoders.inputs import InputModule
+    from metasearch.encoders.inputs import TransformerInput
     from metasearch.encoders.low.base import LowNetwork
 
 # What needs sentence-transformers is imported where it is used: a search has an encoder that does without.
@@ -91,8 +89,8 @@ class Encoder:
     are put before texts (`metasearch.encoders.prompts`).
 
     Args:
-        model: the model; its first module must be a transformer with a tokenizer, or a `StaticEmbedding`. The encoder
-            shares its modules, and trains their weights; the model itself keeps its modules and settings.
+        model: the model; its first module must be a transformer with a tokenizer. The encoder shares its modules, and
+            trains their weights; the model itself keeps its modules and settings.
         name: name of the encoder in results.
         max_length: longest inputs in tokens, at most the model's maximum. By default the saved lengths.
 
@@ -152,7 +150,7 @@ class Encoder:
         self._low: LowNetwork | None = None
 
     @property
-    def input(self) -> "InputModule":
+    def input(self) -> "TransformerInput":
         """The model's input module."""
         from metasearch.encoders.inputs import input_of
 
@@ -419,8 +417,7 @@ class Encoder:
         """Write the model so that plain `SentenceTransformer(folder)` loads it and encodes as this encoder does.
 
         Plain sentence-transformers does not remove invisible characters, and truncates all texts at the longest length
-        of any role; a line says so if the roles differ. `open_checkpoint` restores the length of each role, except for
-        static encoders.
+        of any role; a line says so if the roles differ. `open_checkpoint` restores the length of each role.
         """
         limits: dict[Role, int] = {role: self.limit(role) for role in get_args(Role)}
         if not self.input.cut_at(limits):

@@ -1,4 +1,4 @@
-"""The first module of an encoder, which reads texts: a transformer with its tokenizer, or a static embedding matrix.
+"""The first module of an encoder, which reads texts: a transformer with its tokenizer.
 
 Notation used for tensor shapes: B texts in a batch, T tokens, N tokens of all texts, D dimensions of an embedding, H
 columns of the word table, V words.
@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -26,7 +25,6 @@ from metasearch.config.roles import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.features import Features, Output, is_out_of_memory, stock, unchanged
 from metasearch.encoders.lengths import own_lengths, shorten
-from metasearch.encoders.static_input import StaticInput
 from metasearch.errors import EncoderError, first_line
 
 _LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "candidate"}
@@ -182,11 +180,6 @@ class TransformerInput:
         return int(self.module.tokenizer.pad_token_id or 0) if named is None else int(named)
 
     @property
-    def position_table(self) -> Any:
-        """The module with a row for each position; rows before the first position count too. None without a table."""
-        return self._positions.table if self._positions else None
-
-    @property
     def first_position(self) -> int:
         """Position of a text's first token; RoBERTa and its relatives count from the padding index on."""
         found = self._positions
@@ -314,28 +307,11 @@ class TransformerInput:
         return sums / counts.clamp(min=1)
 
 
-InputModule = TransformerInput | StaticInput
-
-
-def input_of(model: SentenceTransformer) -> InputModule:
-    """Return a model's input module; `EncoderError` if it cannot be trained."""
+def input_of(model: SentenceTransformer) -> TransformerInput:
+    """Return a model's input module; `EncoderError` if it is no transformer."""
     first = model[0]
-    if isinstance(first, StaticEmbedding):
-        return StaticInput(first)
     if hasattr(first, "auto_model"):
         return TransformerInput(first)
-    raise EncoderError(f"its first module is {type(first).__name__}; expected a transformer or StaticEmbedding")
-
-
-def is_static(model: SentenceTransformer) -> bool:
-    """Return whether a model's embeddings are means of word embeddings."""
-    return isinstance(input_of(model), StaticInput)
-
-
-def transformer_of(model: SentenceTransformer) -> Any:
-    """Return the transformer of a model, as transformers made it; `EncoderError` for a static encoder."""
-    if is_static(model):
-        raise EncoderError(
-            "a static encoder has no transformer to compress or change; use the encoder that it was made from"
-        )
-    return model[0].auto_model
+    name = type(first).__name__
+    static = "; use it with sentence-transformers itself" if name == "StaticEmbedding" else ""
+    raise EncoderError(f"its first module is {name}; expected a transformer{static}")

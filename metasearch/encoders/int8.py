@@ -22,7 +22,6 @@ from transformers.utils.hub import cached_file
 
 from metasearch.encoders.compressed import LoadableConfig
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import is_static, transformer_of
 from metasearch.errors import EncoderError, first_line
 
 MODEL_TYPE = "metasearch-int8"
@@ -85,13 +84,9 @@ def unpacked(path: Path) -> dict[str, Tensor]:
 def write_stored(encoder: Encoder, folder: Path) -> None:
     """Write an encoder in int8 to an empty folder, with tokenizer, pooling, prompts and lengths.
 
-    `EncoderError` where the encoder is static, a weight is not finite, or transformers cannot open the encoder again.
+    `EncoderError` where a weight is not finite, or transformers cannot open the encoder again.
     """
-    if is_static(encoder.model):
-        raise EncoderError(
-            f"{encoder.name}: static embeddings cannot be stored in int8; write them with --sentence-transformers"
-        )
-    transformer = transformer_of(encoder.model)
+    transformer = encoder.model[0].auto_model
     # Before anything is written: a weight that is not finite leaves no half-made folder.
     tensors = packed(transformer.state_dict())
     # Where it was opened from is no property of the encoder; equal encoders have equal files.

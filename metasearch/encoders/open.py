@@ -67,7 +67,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
                 trust_remote_code=trust_remote_code,
                 # The default takes the checkpoint's own type; in half precision an inner step of 1e-3 is rounding.
                 model_kwargs={"dtype": torch.float32},
-            ).float()  # which a static encoder does not ask for
+            )
     except Exception as error:  # the libraries below raise anything from OSError to bare Exception
         raise EncoderError(_why(name, local, error)) from error
     require_fit(what, loaded, pooled=uses_pooler(model))

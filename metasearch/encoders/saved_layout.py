@@ -20,7 +20,6 @@ from metasearch.config.roles import MaxLength
 from metasearch.encoders.inputs import input_of
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.errors import EncoderError, first_line
-from metasearch.io import move
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ _LENGTHS = "max_length"
 _TRANSFORMER = "sentence_bert_config.json"
 _TOKENIZER = "tokenizer_config.json"
 _OWN_LENGTHS = ("query_length", "document_length")
-_OLDER_NAMES = ("Dense", "Normalize", "Pooling", "StaticEmbedding", "Transformer")
+_OLDER_NAMES = ("Dense", "Normalize", "Pooling", "Transformer")
 """Modules that sentence-transformers 3 has in `sentence_transformers.models`, with the weights of release 6."""
 _POOLINGS = {
     "cls": "pooling_mode_cls_token",
@@ -76,8 +75,6 @@ def write_older_layout(model: SentenceTransformer, folder: Path) -> None:
         path = folder / module["path"] / "config.json"
         if _convert(name, model, folder, path):
             module["type"] = f"sentence_transformers.models.{name}"
-        if name == "StaticEmbedding" and not module["path"]:
-            module["path"] = _move_static(folder)
     _write(folder / MODULES, modules)
     _name_tokenizer(model, folder / _TOKENIZER)
 
@@ -143,15 +140,6 @@ def _convert_pooling(path: Path) -> bool:
     prompt = settings["include_prompt"]
     _write(path, {"word_embedding_dimension": settings["embedding_dimension"], **flags, "include_prompt": prompt})
     return True
-
-
-def _move_static(folder: Path) -> str:
-    """Move an embedding matrix to its own folder: release 3 takes every module in the root for a transformer."""
-    place = "0_StaticEmbedding"
-    (folder / place).mkdir()
-    for name in ("model.safetensors", "tokenizer.json"):
-        move(folder / name, folder / place / name)
-    return place
 
 
 def _name_tokenizer(model: SentenceTransformer, path: Path) -> None:

@@ -19,7 +19,6 @@ from metasearch.config.recipe import Recipe
 from metasearch.config.roles import Role
 from metasearch.config.task import Task
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import is_static
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import is_path
@@ -164,9 +163,9 @@ def make_card(
 
     `limits` are the model's own, before general ones. `measured` describes the scores where there are no `scores` in
     rows. Facts in `LOCAL` are not shown. `graph` has the facts of an ONNX graph's folder. `int8` says that the weights
-    of a model with layers are in eight bits.
+    are in eight bits.
     """
-    own = is_compressed(encoder) or (int8 and not is_static(encoder.model))
+    own = is_compressed(encoder) or int8
     library = "onnx" if graph else "metasearch" if own else "sentence-transformers"
     family = "onnx" if graph else "sentence-transformers"
     every = [family, "sentence-similarity", "semantic-search", "metasearch", *tags]

@@ -6,14 +6,13 @@ from typing import Any
 from transformers import AutoConfig
 
 from metasearch.compress.sizes import Sizes
-from metasearch.compress.student import make_static, make_student
+from metasearch.compress.student import make_student
 from metasearch.compress.thinning import thin, thinned
 from metasearch.compress.trimming import trim
 from metasearch.config.compress import CompressSettings
 from metasearch.data.texts import read_texts
 from metasearch.encoders.compressed import CompressedConfig
 from metasearch.encoders.encoder import Encoder, require_plain
-from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.int8 import StoredConfig
 from metasearch.errors import ConfigError, EncoderError, first_line
 from metasearch.io import atomic_write
@@ -26,12 +25,10 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 def compress(encoder: Encoder, plan: CompressSettings, folder: Path | None) -> tuple[Sizes, Sizes]:
     """Write the student of an encoder to a folder, if one is given; return the sizes before and after."""
     require_plain(encoder, "compress")
-    if plan.static is None:
-        # An option that does not fit the configuration is an error before any work.
-        config = _thinned(transformer_of(encoder.model).config, plan)
-        if plan.shrinks:
-            sizes = {"bottleneck": plan.bottleneck, "recurrent": plan.recurrent, "repeats": plan.repeats}
-            CompressedConfig(backbone=config, **sizes)
+    # An option that does not fit the configuration is an error before any work.
+    config = _thinned(encoder.model[0].auto_model.config, plan)
+    if plan.shrinks:
+        CompressedConfig(backbone=config, bottleneck=plan.bottleneck, recurrent=plan.recurrent, repeats=plan.repeats)
     before, student = Sizes.of(encoder), _make_student(encoder, plan)
     after = Sizes.of(student)
     if folder is not None:
@@ -44,8 +41,6 @@ def compress(encoder: Encoder, plan: CompressSettings, folder: Path | None) -> t
 def _make_student(student: Encoder, plan: CompressSettings) -> Encoder:
     if plan.trim:
         student = trim(student, read_texts(plan.trim), plan.vocabulary)
-    if plan.static is not None:
-        return make_static(student, plan.static, plan.dimensions, read_texts(plan.texts) if plan.texts else None)
     if plan.layers is not None:
         student = thin(student, plan.layers)
     if plan.shrinks:
@@ -84,9 +79,8 @@ def forecast(name: str, plan: CompressSettings) -> tuple[Sizes, Sizes] | None:
     """Return the sizes before and after from a configuration without weights; None for all else."""
     if (config := _bare_config(name)) is None:
         return None
-    if plan.trim or plan.static is not None:
-        flag = "--trim-vocab" if plan.trim else "--static"
-        raise ConfigError(f"{flag} needs an encoder with its tokenizer and weights; this is only a configuration")
+    if plan.trim:
+        raise ConfigError("--trim-vocab needs an encoder with its tokenizer and weights; this is only a configuration")
     slim = _thinned(config, plan)
     if plan.shrinks:
         return Sizes.of_config(config), Sizes.planned(slim, plan.bottleneck, plan.recurrent, plan.repeats)

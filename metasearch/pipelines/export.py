@@ -51,7 +51,7 @@ class ExportResult:
         folder: folder of the model.
         size: bytes of its files.
         dimension: numbers of a vector.
-        difference: largest difference between a graph's vectors in float32 and the encoder's.
+        difference: largest difference between a graph's vectors and the encoder's.
         rows: scores before and after; `learner` says which.
     """
 
@@ -70,7 +70,7 @@ class ExportResult:
         """Return it in Markdown, its end in lines."""
         lines = [f"size: {self.size / 1e6:.2f} MB", f"model: {self.folder}"]
         if self.difference is not None:
-            lines.insert(0, f"largest difference to the encoder, in float32: {self.difference:.1e}")
+            lines.insert(0, f"largest difference to the encoder: {self.difference:.1e}")
         scores = [f"{self.rows[0]['task']}:", by_language(self.rows, _SPLIT)] if self.rows else []
         return "\n\n".join([*scores, "\n".join(lines)])
 
@@ -99,7 +99,7 @@ def export(
     facts = None
     with whole(folder) as partial:
         if form.onnx:
-            facts = write_onnx(changed, partial, form.int8)
+            facts = write_onnx(changed, partial)
         elif form.int8:
             write_stored(changed, partial)
         else:
@@ -161,9 +161,8 @@ def _card(
     source = find_base("base", base)
     kind, sentences = "a sentence-transformers model", [made] if made else []
     if graph is not None:
-        rounding = ", before its weights were rounded to int8" if form.int8 else ""
         kind = "an ONNX graph"
-        sentences.append(f"Its vectors differ from the encoder's by at most {graph.difference:.1e}{rounding}.")
+        sentences.append(f"Its vectors differ from the encoder's by at most {graph.difference:.1e}.")
     changes = [("in int8", form.int8), (f"with {form.dimensions} dimensions", form.dimensions)]
     how = " ".join([kind, *(change for change, wanted in changes if wanted)])
     asked = {"form": form.name, "dimensions": form.dimensions, "directions from": form.texts}

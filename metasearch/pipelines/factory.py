@@ -22,7 +22,6 @@ from metasearch.data.benchmark import Benchmark
 from metasearch.data.folds import hold_out
 from metasearch.data.records import RetrievalData, ScoredPair, texts_of
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import is_static
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.neutral import ProjectedEncoder, is_neutral
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
@@ -285,7 +284,7 @@ def fit(
         sources = samplers(benchmark, recipe, seed, valid, encode)
     if precision == "bfloat16":
         log.info("bfloat16: dev scores during training use it, too; scores before and after use float32")
-    if learner.second_order and not is_static(encoder.model):
+    if learner.second_order:
         log.info("second order: using plain attention, which can be differentiated twice")
     if budget.meta_valid and scored is valid:
         log.info("meta-valid trains on the questions of the dev score; set budget.dev_holdout to reserve some")

@@ -3,15 +3,12 @@
 import json
 
 import pytest
-from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
 from helpers.declarations import write_variant
 from helpers.parallel import DEV, FOLDERS, PAIRS, STAGES, distill, events, flags, results, save_assistant, write_corpus
 from metasearch.algorithms.distill import Distill
-from metasearch.compress.student import make_static
 from metasearch.config.distill_run import DistillConfig
-from metasearch.encoders.load import load_encoder
 from metasearch.evaluation.study.read import read_study
 from metasearch.runs.folder import RunFolder
 
@@ -118,17 +115,3 @@ def test_the_scores_of_a_stage_are_those_that_evaluate_gives_its_model(whole, pl
         own = [row for row in rows if row["learner"] == label and row["task"] == "few"]
         stored = [row for row in own if row["pool"] == "multilingual"]
         assert {(row["measure"], row["language"]): pytest.approx(row["value"], abs=1e-9) for row in stored} == found
-
-
-@pytest.mark.slow
-def test_a_static_student_is_made_of_the_assistant_and_taught(tmp_path):
-    write_corpus(tmp_path / "corpus", names=("en-de",))
-    roles = ["--recipe=static", "--teacher=tiny", "--assistant=tiny", f"--corpus={tmp_path / 'corpus'}"]
-    sizes = ["--set=stages.student.corpus.dev=5", "--set=stages.student.budget.batch=8", "--max-steps=3"]
-    result = distill(*roles, *sizes, "-o", tmp_path / "run")
-    assert "packing:" not in result.stderr  # nothing is done in a slower way
-    model = SentenceTransformer(str(tmp_path / "run/model"), device="cpu")
-    assert [type(module).__name__ for module in model] == ["StaticEmbedding", "Normalize"]
-    taught, first = load_encoder(str(tmp_path / "run/model")), make_static(load_encoder("tiny"))
-    moved = (taught.input.words.weight - first.input.words.weight).detach().abs().amax(1)
-    assert 0 < int((moved > 0).sum()) < len(moved)  # rows of words that no text has stay

@@ -48,18 +48,18 @@ def test_it_prints_the_main_table_and_where_the_page_is(report):
 def test_every_table_is_written_in_each_format(report):
     files = read(report[0])
     keys = [table["key"] for table in json.loads(files["tables.json"])]
-    named = ("main", "main-map", "dev", "pools", "comparison", "bias", "answers-found", "runs")
+    named = ("main", "main-map", "dev", "pools", "comparison", "bias", "runs")
     assert {*named} <= set(keys)
     assert len([key for key in keys if key.startswith("matrix-")]) == 4
     made = {f"tables/{key}.{end}" for key in keys for end in ("tex", "csv")}
     assert set(files) == made | {"report.html", "report.md", "tables.json"}
-    assert files["report.md"].count("\n## ") == 7
+    assert files["report.md"].count("\n## ") == 5
 
 
 def test_the_page_has_its_sections_in_order_and_loads_nothing(report):
     page = (report[0] / "report.html").read_text(encoding="utf-8")
     found = re.findall(r'<h2 id="([^"]+)"', page)
-    assert found == ["scores", "compared", "figures", "languages", "answers", "questions", "run-facts"]
+    assert found == ["scores", "compared", "figures", "languages", "run-facts"]
     assert not re.search(r'(src|href)="(?!#)', page)
 
 

@@ -15,12 +15,10 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from helpers import onnx_extra
 from helpers.backbones import CONFIGS, LENGTHS, TEXTS, make
 from helpers.onnx_extra import needs_onnx
-from metasearch import load_encoder
 from metasearch.compress import onnx_folder, onnx_graph
 from metasearch.compress.onnx_encoder import OnnxEncoder, read_facts
 from metasearch.compress.onnx_folder import EXAMPLE, write_onnx
 from metasearch.compress.standard import narrowed
-from metasearch.compress.student import make_static
 from metasearch.config.compress import Form
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
@@ -107,20 +105,6 @@ def test_what_comes_after_the_layers_is_in_the_graph(tmp_path):
     np.testing.assert_allclose(found, encoder.encode(TEXTS, "question"), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["tiny", pytest.param("mini", marks=pytest.mark.exhaustive)])
-def test_the_built_in_encoders_are_exported_in_both_precisions(name, tmp_path):
-    encoder = load_encoder(name, LENGTHS)
-    facts = write_onnx(encoder, tmp_path / "int8", int8=True)
-    assert (facts.precision, facts.model) == ("int8", "onnx/model_quantized.onnx")
-    assert [path.name for path in (tmp_path / "int8" / "onnx").iterdir()] == ["model_quantized.onnx"]
-    found, expected = OnnxEncoder(tmp_path / "int8").encode(TEXTS, "text"), encoder.encode(TEXTS, "text")
-    assert (found * expected).sum(1).min() > 0.99
-    assert np.abs(found - expected).max() > 1e-5  # it is rounded
-    # A vector hardly depends on what else is in its batch: with one step for all it would by 3e-3.
-    alone = OnnxEncoder(tmp_path / "int8").encode(TEXTS[:1], "text")
-    np.testing.assert_allclose(alone[0], found[0], atol=5e-4)
-
-
 def test_weights_that_do_not_fit_into_one_file_go_to_one_beside_it(encoder, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_graph, "LARGEST", 1000)
     copied = shutil.copytree(folder, tmp_path / "copy")
@@ -167,12 +151,6 @@ def test_a_graph_that_fails_the_check_leaves_no_folder(monkeypatch, encoder, tmp
     monkeypatch.setattr(onnx_folder, "TOLERANCE", 0.0)
     with pytest.raises(EncoderError, match=r"differs from the encoder by .* of which 0e\+00 is allowed"):
         export(encoder, Form(onnx=True), tmp_path / "graph")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_static_encoder_needs_no_graph(tmp_path):
-    with pytest.raises(EncoderError, match=r"^tiny-static: static embeddings need no graph"):
-        export(make_static(load_encoder("tiny")), Form(onnx=True), tmp_path / "graph")
     assert list(tmp_path.iterdir()) == []
 
 

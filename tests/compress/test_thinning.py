@@ -11,11 +11,10 @@ from helpers.commands import metasearch
 from helpers.tiers import others_slow
 from metasearch.compress.thinning import chosen_layers, thin
 from metasearch.encoders.compressed import layers_of
-from metasearch.encoders.inputs import transformer_of
 
 
 def depth(encoder):
-    return transformer_of(encoder.model).config.num_hidden_layers
+    return encoder.model[0].auto_model.config.num_hidden_layers
 
 
 @pytest.mark.parametrize("kind", others_slow(["bert", "distilbert", "mpnet", "modernbert"]))
@@ -23,7 +22,7 @@ def test_vectors_are_those_of_an_encoder_whose_other_layers_do_nothing(kind):
     encoder = make(kind)
     last = depth(encoder)
     shallow = thin(encoder, (1, last))
-    stack = layers_of(transformer_of(encoder.model))
+    stack = layers_of(encoder.model[0].auto_model)
     for layer in stack[1 : last - 1]:
         layer.forward = lambda hidden, *rest, **more: hidden if kind != "mpnet" else (hidden,)
     assert np.array_equal(shallow.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"))

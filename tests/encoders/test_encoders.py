@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import BoW
+from sentence_transformers.sentence_transformer.modules import BoW, StaticEmbedding
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.builtin import minilm, tiny
@@ -79,8 +81,15 @@ def test_queries_and_documents_are_encoded_in_their_roles(encoder):
 
 def test_a_model_that_reads_texts_in_another_way_cannot_be_trained():
     counts = SentenceTransformer(modules=[BoW(["key", "mat"])], device="cpu")
-    with pytest.raises(EncoderError, match=r"words: its first module is BoW; expected a transformer or StaticEmb"):
+    with pytest.raises(EncoderError, match=r"words: its first module is BoW; expected a transformer"):
         Encoder(counts, "words")
+
+
+def test_static_embeddings_are_left_to_sentence_transformers():
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "key": 1}, unk_token="[UNK]"))
+    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=2)], device="cpu")
+    with pytest.raises(EncoderError, match=r"StaticEmbedding; expected a transformer; use it with sentence-transf"):
+        Encoder(model, "words")
 
 
 @needs_minilm

@@ -12,7 +12,6 @@ from tokenizers import Tokenizer
 
 from helpers.backbones import make
 from helpers.tokenizers import around
-from metasearch.compress.student import make_static
 from metasearch.config.roles import Role
 from metasearch.encoders.encoder import Encoder
 
@@ -142,15 +141,3 @@ def test_it_changes_exactly_with_what_changes_vectors(encoder):
         found = edited(edit)
         assert np.allclose(vectors, found[1], atol=1e-5) is not counts, edit
         assert (found[0] != fingerprint) is counts, edit
-
-
-@pytest.mark.parametrize(("options", "counts"), [({"direction": "left"}, True), ({"max_length": 7}, False)])
-def test_where_a_static_encoder_cuts_texts_counts_by_its_side(encoder, options, counts):
-    first = make_static(encoder, "words")
-    first.model.tokenizer.enable_truncation(30)
-    second = another(first)
-    second.model.tokenizer.enable_truncation(**{"max_length": 30} | options)
-    texts = ["the key", "where is the key under the mat? " * 9]
-    found = [each.encode(texts, "text") for each in (first, second)]
-    assert np.allclose(*found, atol=1e-5) is not counts
-    assert (first.fingerprint != second.fingerprint) is counts

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from helpers.cross_encoders import write_cross_encoder
 from helpers.indexes import Made
-from metasearch.compress.student import make_static, make_student
+from metasearch.compress.student import make_student
 from metasearch.compress.trimming import trim
 from metasearch.data.formats.given import list_texts
 from metasearch.data.labels import load_labels
@@ -80,7 +80,6 @@ def functions(encoder, tmp_path_factory):
         "scores": lambda texts: reranker.scores("key", texts),
         "trim": lambda texts: trim(encoder, texts).model.tokenizer.get_vocab(),
         "make_student": lambda texts: make_student(encoder, 8, texts=texts).encode(["Where?"], "text"),
-        "make_static": lambda texts: make_static(encoder, texts=texts).encode(["Where?"], "text"),
     }
 
 

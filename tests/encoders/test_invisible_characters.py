@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.compress.student import make_static
 from metasearch.compress.trimming import trim
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.encoders.load import load_encoder
@@ -42,10 +41,8 @@ def strewn(draw):
     return text, found
 
 
-@pytest.fixture(scope="module", params=["tiny", "mini", "static"])
+@pytest.fixture(scope="module", params=["tiny", "mini"])
 def encoder(request):
-    if request.param == "static":
-        return make_static(load_encoder("tiny"))
     return load_encoder(request.param, device="cpu")
 
 
@@ -80,7 +77,6 @@ def test_vocabularies_are_those_of_the_texts_without_them():
     encoder = load_encoder("tiny")
     texts, others = [*TEXTS, *TEXTS], [strew(text) for text in (*TEXTS, *TEXTS)]
     assert trim(encoder, others).fingerprint == trim(encoder, texts).fingerprint
-    assert make_static(encoder, texts=others).fingerprint == make_static(encoder, texts=texts).fingerprint
 
 
 def test_a_search_finds_the_same_and_shows_what_was_written(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ import torch
 from helpers.backbones import POSITIONS, make
 from helpers.tiers import others_slow
 from helpers.tokenizers import TOKENIZERS, around
-from metasearch.compress.student import make_static, make_student
+from metasearch.compress.student import make_student
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.cross_encoder import load_cross_encoder
 from metasearch.encoders.encoder import Encoder
@@ -47,7 +47,6 @@ def with_prompts(prompts, folder):
 MADE = {
     "bert": lambda folder: make("bert"),
     "mpnet": lambda folder: make("mpnet"),
-    "static": lambda folder: make_static(make("bert"), "words"),
     "compressed": lambda folder: make_student(make("bert"), bottleneck=4, recurrent=3),
     "int8": stored,
     "neutral": neutralised,
@@ -60,19 +59,17 @@ MADE = {
 @pytest.mark.parametrize("kind", others_slow(MADE))
 def test_an_encoder_that_is_saved_and_opened_is_the_same(tmp_path, kind):
     made = MADE[kind](tmp_path)
-    # A static encoder has one length in its files.
-    lengths = MaxLength(question=17, candidate=17, text=17) if kind == "static" else LENGTHS
-    encoder = Encoder(made.model, kind, lengths)
+    encoder = Encoder(made.model, kind, LENGTHS)
     assert encoder.fingerprint == made.fingerprint
     encoder.save(tmp_path / "saved")
     opened = open_checkpoint(str(tmp_path / "saved"))
     assert opened.fingerprint == encoder.fingerprint == made.fingerprint
     for role in ROLES:
-        assert opened.limit(role) == encoder.limit(role) == getattr(lengths, role) <= POSITIONS
+        assert opened.limit(role) == encoder.limit(role) == getattr(LENGTHS, role) <= POSITIONS
         np.testing.assert_array_equal(opened.encode(TEXTS, role), encoder.encode(TEXTS, role), err_msg=role)
 
 
-@pytest.mark.parametrize("kind", ["bert", "static", "int8"])
+@pytest.mark.parametrize("kind", ["bert", "int8"])
 def test_the_files_of_an_encoder_do_not_depend_on_what_it_has_read(tmp_path, kind):
     """A tokenizer remembers how the last texts were cut; a run that was resumed has read other texts last."""
     made = MADE[kind](tmp_path)

@@ -8,7 +8,6 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
 
 from helpers.backbones import HIDDEN, TEXTS, make
-from metasearch.compress.student import make_static
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.open import open_checkpoint
 
@@ -75,10 +74,3 @@ def test_rotary_positions_keep_the_layout_of_release_6_and_the_length_of_each_ro
     encoder.save(tmp_path)
     assert types(tmp_path)[""] == "sentence_transformers.base.modules.transformer.Transformer"
     assert read(tmp_path, "sentence_bert_config.json")["query_length"] == encoder.limit("question")
-
-
-def test_a_static_encoder_stands_in_a_folder_of_its_own(tmp_path):
-    static = make_static(make("bert"), "words")
-    static.write(tmp_path / "words")
-    assert types(tmp_path / "words")["0_StaticEmbedding"] == f"{STOCK}StaticEmbedding"
-    assert_same(static, tmp_path / "words")

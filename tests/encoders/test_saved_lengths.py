@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from helpers.backbones import POSITIONS, make
-from metasearch.compress.student import make_static
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.lengths import UNLIMITED, complete
+from metasearch.encoders.lengths import complete
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
@@ -109,27 +108,6 @@ def test_truncation_is_logged_once_for_each_role_unless_the_caller_asked_for_it(
     assert len(caplog.messages) == 1
 
 
-@pytest.fixture(scope="module")
-def static():
-    return make_static(make("bert"), "words")
-
-
-def test_a_static_encoder_is_saved_with_the_longest_length_and_a_line(static, tmp_path, caplog):
-    encoder = Encoder(copy.deepcopy(static.model), "words", MaxLength(**LENGTHS))
-    with caplog.at_level(logging.WARNING):
-        encoder.save(tmp_path)
-    assert caplog.messages == [
-        f"{tmp_path}: words: sentence-transformers will cut all texts at 20 tokens, and not each role at its own: "
-        "question 8, candidate 20, text 12"
-    ]
-    longest = Encoder(static.model, "words", MaxLength(question=20, candidate=20, text=20))
-    for role, encode in methods(plain(tmp_path)).items():
-        found = encode(TEXTS)
-        np.testing.assert_allclose(found, longest.encode(TEXTS, role), atol=1e-6)
-        np.testing.assert_allclose(found[:2], encoder.encode(TEXTS[:2], role), atol=1e-6)  # not longer than its length
-    assert not np.allclose(plain(tmp_path).encode(TEXTS)[2], encoder.encode(TEXTS, "text")[2], atol=1e-3)
-
-
 def test_a_tokenizer_that_cuts_on_the_left_does_so_where_it_is_saved(tmp_path):
     model = make("bert").model
     model.tokenizer.truncation_side = "left"
@@ -138,19 +116,6 @@ def test_a_tokenizer_that_cuts_on_the_left_does_so_where_it_is_saved(tmp_path):
     assert_alike(encoder, tmp_path)
     rest = encoder.model.tokenizer("key here " * 3)["input_ids"]
     assert encoder.tokens(["mat " * 30 + "key here " * 3], "question")[0][0].tolist() == [rest[0], *rest[-7:]]
-
-
-def test_a_static_encoder_whose_tokenizer_truncates_nothing_reads_whole_texts_and_is_saved_so(static, tmp_path):
-    model = copy.deepcopy(static.model)
-    model[0].tokenizer.no_truncation()
-    encoder = Encoder(model, "words")
-    assert {role: encoder.limit(role) for role in ROLES} == dict.fromkeys(ROLES, UNLIMITED)
-    assert not encoder.is_truncated(["key " * 5000], "text").any()
-    encoder.save(tmp_path)
-    assert plain(tmp_path)[0].tokenizer.truncation is None
-    np.testing.assert_allclose(
-        plain(tmp_path).encode(["key " * 5000]), encoder.encode(["key " * 5000], "text"), atol=1e-6
-    )
 
 
 def settings(folder, name="sentence_bert_config.json"):

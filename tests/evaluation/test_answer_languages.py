@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.corpus import FakeEncoder, at_angle, retrieval
-from helpers.rankings import ranking_by, ranks_of
+from helpers.rankings import ranks_of
 from metasearch.config.library import Library
 from metasearch.config.measure import RETRIEVAL_POOLS, Measure, is_rank
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError
 from metasearch.evaluation.evaluate import evaluate
-from metasearch.evaluation.report.sections.answers import AnswerFigures, measure_answers
+from metasearch.evaluation.metrics.base import Ranks
 from metasearch.evaluation.study.paired import sample
 from metasearch.evaluation.study.study import ScoreSelection
 from metasearch.runs.per_query_results import QueryResults
@@ -124,43 +124,22 @@ RANKINGS = st.lists(st.tuples(st.sampled_from(["de", "en", "fr"]), st.booleans()
 
 @given(RANKINGS.filter(lambda order: any(right for _, right in order)), st.integers(1, 12))
 def test_values_are_those_of_counting_in_the_whole_ranking(order, k):
-    pool = [Candidate(f"c{i}", code, "", "a", ("q",) if right else ()) for i, (code, right) in enumerate(order)]
-    ranking = ranking_by(-np.arange(len(order), dtype=np.float32)[None], [Question("q", "de", "?", "a")], pool)
-    found = measure_answers(ranking, k)
+    right, german = np.array([right for _, right in order]), np.array([code == "de" for code, _ in order])
+    ranks = Ranks(np.flatnonzero(right) + 1, np.array([0, right.sum()]), own=german[right], first_own=german[:1])
+
+    def value(name, k=None):
+        (found,) = Measure.parse(name, "retrieval").load().function(ranks, k)
+        return found
+
     own = [i for i, (code, right) in enumerate(order, 1) if right and code == "de"]
     others = [i for i, (code, right) in enumerate(order, 1) if right and code != "de"]
     gain, ideal = (sum(1 / log2(1 + i) for i in ranks if i <= k) for ranks in (own, range(1, len(own) + 1)))
-    assert found.own_ndcg == pytest.approx(gain / ideal if own else np.nan, nan_ok=True)
+    assert value("own-ndcg", k) == pytest.approx(gain / ideal if own else np.nan, nan_ok=True)
     share = sum(i <= k for i in others) / len(others) if others else np.nan
-    assert found.others_recall == pytest.approx(share, nan_ok=True)
-    assert found.best_own == (min([*own, *others]) in own)
-    assert found.chance == 1 / len({code for code, _ in order})
-    assert found.median_worst == found.mean_worst == max([*own, *others])
-    code, right = order[0]
-    assert [*found[-4:]] == [(right, code == "de") == kind for kind in KINDS]
-    assert sum(found[-4:]) == 1
-
-
-def test_figures_of_a_stored_ranking_are_the_means_of_the_measures():
-    data = retrieval(6, ("ar", "de", "el"), fillers=8)
-    rng = np.random.default_rng(1)
-    encoder = FakeEncoder({each.text: rng.standard_normal(6) for each in (*data.questions, *data.candidates)})
-    names = ["own-ndcg@20", "others-recall@20", "best-own", "worst-rank", *FIRST]
-    found = evaluate(encoder, data, measures(*names))
-    figures = measure_answers(found.questions.ranking)
-    means = {name: found.mean(name) for name in names}
-    own, others, best, chance, median, worst, *first = figures
-    assert [own, others, best, worst, *first] == pytest.approx([*means.values()])
-    assert (chance, sum(first)) == (1 / 3, pytest.approx(1))
-    columns = [found.questions.columns["worst-rank", "multilingual", code, "all"] for code in ("ar", "de", "el")]
-    assert median == pytest.approx(sum(np.median(values) for values in columns) / 3)
-
-
-def test_a_stored_question_without_a_relevant_candidate_counts_as_a_first_candidate_alone():
-    pool = [Candidate("c", "de", "", "a", ("q",)), Candidate("d", "en", "", "a")]
-    asked = [Question(uid, "de", "?", "a") for uid in ("p", "q", "r")]
-    found = measure_answers(ranking_by(np.tile(np.float32([2, 1]), (3, 1)), asked, pool))
-    assert found == AnswerFigures(1, pytest.approx(np.nan, nan_ok=True), 1, 1 / 2, 1, 1, 1 / 3, 0, 2 / 3, 0)
+    assert value(f"others-recall@{k}", k) == pytest.approx(share, nan_ok=True)
+    assert value("best-own") == (min([*own, *others]) in own)
+    assert value("worst-rank") == max([*own, *others])
+    assert [value(name) for name in FIRST] == [(right[0], german[0]) == kind for kind in KINDS]
 
 
 def scored(values, means, path="run"):

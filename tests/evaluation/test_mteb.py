@@ -1,17 +1,13 @@
-"""An encoder in mteb: prompt and length of each role, and mteb's mAP@20 in a pool of all languages."""
+"""An encoder in mteb: prompt and length of each role."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from metasearch.config.measure import Measure
 from metasearch.config.roles import MaxLength
-from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.load import load_encoder
-from metasearch.errors import ConfigError
-from metasearch.evaluation.evaluate import evaluate
-from metasearch.mteb import MetasearchModel, language_with_script, pool_task
+from metasearch.mteb import MetasearchModel
 
 LONG = "Where is the key to the old house by the sea? " * 8
 
@@ -42,25 +38,3 @@ def test_the_revision_tells_precisions_and_lengths_apart(encoder):
     found = [MetasearchModel(each).revision for each in (encoder, half.choose_precision("bfloat16", tried=True))]
     assert found == [f"{encoder.fingerprint}-float32-12-24-18", f"{half.fingerprint}-bfloat16-12-24-18"]
     assert MetasearchModel(encoder, "v1").revision == "v1"
-
-
-def test_names_of_languages_have_three_letters_and_a_script():
-    names = [language_with_script(tag) for tag in ("ar", "ko", "zh", "de", "gsw", "sr-Latn")]
-    assert names == ["ara-Arab", "kor-Hang", "zho-Hans", "deu-Latn", "gsw-Latn", "srp-Latn"]
-
-
-@pytest.mark.slow
-def test_mteb_has_our_map_in_each_language(encoder):
-    mteb = pytest.importorskip("mteb", reason="needs the extra mteb")
-    benchmark = load_benchmark("demo", fold=1)
-    result = mteb.evaluate(MetasearchModel(encoder), [pool_task(benchmark)], cache=None, show_progress_bar=False)
-    theirs = {row["hf_subset"]: row["map_at_20"] for row in result.task_results[0].scores["test"]}
-    ours = evaluate(encoder, benchmark.split.test, [Measure("map", 20)])
-    assert theirs == pytest.approx({score.language: score.value for score in ours.scores}, abs=1e-5)
-
-
-@pytest.mark.slow
-def test_a_pool_needs_a_retrieval_task():
-    pytest.importorskip("mteb", reason="needs the extra mteb")
-    with pytest.raises(ConfigError, match="a pool needs a retrieval task"):
-        pool_task(load_benchmark("demo-sts"))

@@ -14,7 +14,7 @@ from transformers.models.modernbert.modeling_modernbert import rotate_half
 from helpers.backbones import HIDDEN, make
 from helpers.padded import padded
 from metasearch.algorithms.base import Learner, OuterLoss, TargetSpec
-from metasearch.compress.student import make_static, make_student
+from metasearch.compress.student import make_student
 from metasearch.config import registry
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
@@ -39,7 +39,6 @@ FAMILIES = (
     "modernbert",
     "student",
     "tiny",
-    "static",
     "neutral",
     "adapter",
 )
@@ -66,11 +65,6 @@ def encoder_of(family: str, dtype: torch.dtype = torch.float64, layers: int = 1,
     elif family == "modernbert":
         _rotate_in_float64()
         made = make(family, layers=2 * layers)  # one of them attends to few tokens
-    elif family == "static":
-        made = make_static(make("bert", layers=layers))
-        # Short rows, of which an inner step changes much.
-        rows = stream(0, "rows").normal(scale=0.1, size=(made.input.words.num_embeddings, made.dimension()))
-        made.input.words.weight.data.copy_(torch.from_numpy(rows))
     else:
         made = make("bert" if family in ("neutral", "adapter") else family, layers=layers)
     if family != "tiny":
@@ -196,7 +190,6 @@ class Case:
 THREE = (SUPPORT, QUERY, QUERY)
 STEPPING = [Case("maml"), Case("meta-sgd"), Case("maml-align", sizes=THREE)]
 REPTILE = Case("reptile")
-OVERLAPPING = Case("maml", sizes=(9, 8))  # all texts: a step on other words changes nothing of a static encoder
 PLAIN = [
     Case("fine-tune"),
     Case("fine-tune", "scored", (SUPPORT,)),

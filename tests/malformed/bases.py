@@ -34,9 +34,4 @@ def int8(folder: Path) -> None:
     metasearch("export", "tiny", "--int8", "-o", folder)
 
 
-def static(folder: Path) -> None:
-    """Make an encoder of word vectors without layers."""
-    metasearch("compress", "tiny", "--static", "words", "-o", folder)
-
-
-BASES = {made.__name__: made for made in (run, stopped, study, encoder, int8, static)}
+BASES = {made.__name__: made for made in (run, stopped, study, encoder, int8)}

@@ -183,7 +183,6 @@ DISTILLATIONS = [
     ),
     ("a stage to run that is not there", "stages:", "run: [aline]\nstages:", r":3: run.*aline"),
     ("a batch of 0", "outer", "budget: {batch: 0}\n    outer", r":9: stages\.align\.budget\.batch: "),
-    ("a student that is half static", "stages:", "student: {static: words, recurrent: 3}\nstages:", ":3: student"),
 ]
 CHECK = "show small --check"
 TRAIN = "train --mode mono-bi --recipe small --encoder tiny -o TMP/out"

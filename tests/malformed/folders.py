@@ -53,7 +53,6 @@ def _set(name: str, **values: object) -> Given:
 ENCODERS = [
     *_of_any_encoder("encoder", "encoder/model.safetensors"),
     *_of_any_encoder("int8", "int8/model.safetensors"),
-    *_of_any_encoder("static", "static/0_StaticEmbedding/model.safetensors"),
     _encoder("encoder", "no config.json", without("encoder/config.json"), "cannot be loaded: "),
     _encoder("encoder", "a list in config.json", spoil("encoder/config.json", "[]"), "cannot be loaded: "),
     _encoder("encoder", "an unknown type", _set("encoder/config.json", model_type="brt"), "cannot be loaded: "),

@@ -38,7 +38,7 @@ def _pairs(folder):
 def kinds_of(name):
     """Return the kinds of the stages of a recipe."""
     recipe = Library().distillation(name)
-    made = recipe.student and ("static" if recipe.student.static else "narrow")
+    made = bool(recipe.student)
     return {
         (made, stage.trains, bool(stage.against), stage.learner, stage.data, *map(stage.options.get, VARIED))
         for stage in recipe.stages.values()
@@ -68,8 +68,7 @@ def test_every_kind_of_recipe_runs_to_its_end(place, tmp_path, recipe):
     given = sorted({files[stage.data] for stage in declared.stages.values()})
     if declared.student:
         given += ["--teacher=tiny", f"--assistant={place / 'assistant'}"]
-        narrow = ["--set=student.bottleneck=16", "--set=student.recurrent=2"]
-        given += [] if declared.student.static else narrow  # word vectors have no layers
+        given += ["--set=student.bottleneck=16", "--set=student.recurrent=2"]
     else:
         given += [f"--student={place / 'assistant'}"]
         given += [f"--teacher={place / 'assistant'}"] if any(s.against for s in declared.stages.values()) else []

@@ -44,7 +44,7 @@ def test_every_learner_is_here():
 
 def test_a_batch_of_one_set_is_cut_by_its_examples():
     case = Case("fine-tune", "scored", (5,))
-    learner, episodes = case.learn(encoder_of("static")), case.episodes(1)
+    learner, episodes = case.learn(encoder_of("bert")), case.episodes(1)
     parts = learner.shards(episodes, 4)
     assert [len(examples.examples) for (sets,) in parts for examples in sets] == [1, 1, 1, 2]
     assert_same(in_shards(learner, episodes, 4), outer(learner, episodes))
@@ -71,7 +71,7 @@ class Uneven(EpisodeLearner):
 
 
 def test_losses_of_a_name_must_count_alike():
-    learner = Uneven(encoder_of("static"), Loss(), None)
+    learner = Uneven(encoder_of("bert"), Loss(), None)
     with pytest.raises(ValueError, match=r"Uneven\.combine weighs losses called 'task' differently"):
         in_shards(learner, Case("maml").episodes(2), 1)
 

@@ -18,7 +18,7 @@ from transformers import AttentionInterface
 
 from metasearch.encoders.checks import distance
 from metasearch.encoders.features import Output
-from metasearch.encoders.inputs import TransformerInput, input_of, is_static
+from metasearch.encoders.inputs import TransformerInput, input_of
 from metasearch.encoders.low.attention import attend_in_parts
 from metasearch.encoders.low.base import PROBED, LowNetwork
 from metasearch.encoders.low.bert import LowBert
@@ -81,7 +81,6 @@ class LowCopy(LowNetwork):
         memo = {id(part): part for part in (*self._weights, *shared)}
         self._module = copy.deepcopy(embedder, memo).eval()
         read = input_of(self._module.model)
-        assert isinstance(read, TransformerInput)
         self._first, self._padding = read.first_position, read.padding
         read.attend_with(ATTENTION)
         self._require_same(embedder, read)
@@ -122,10 +121,8 @@ class LowCopy(LowNetwork):
 def converted(embedder: Any) -> LowNetwork:
     """Return an encoder's network with its linear layers converted: a BERT as `LowBert`, others as a copy.
 
-    `EncoderError` for a network whose vectors in one row are others, or without layers.
+    `EncoderError` for a network whose vectors in one row are others.
     """
-    if is_static(embedder.model):
-        raise EncoderError("a static encoder has no linear layers")
     plain = plain_network(embedder.model)
     if plain is not None:
         return LowBert(plain, embedder.parameters())

@@ -1,4 +1,4 @@
-"""Language bias: does a ranking over many languages prefer the question's language, and do translations rank alike?
+"""Language bias: does a ranking over many languages prefer the question's language?
 
 LAReQA (Roy et al. 2020, section 1, figure 1) calls embeddings *weakly aligned* where wrong candidates in the question's
 language are nearer than right ones in another, and shows it by mAP on a pool of all languages beside pools of one.
@@ -19,19 +19,7 @@ The excess o − e is divided by m − e, not by 1 − e. Right answers in other
 language, so with 1 − e a better ranker would look less biased. A ranker that always prefers one language has no such
 bias, because o − e of a question sums to 0; the matrix o − e shows this preference.
 
-Rank correlation. Yang, Jiang & Baldwin (arXiv:2509.06195): the correlation RC of a question in languages a and b is
-Spearman's, of the two rankings of the documents; its mean over the other languages b, and then over questions and
-languages a, is MRC. The paper does not define RC for documents that only one of two lists of length k has; we do here.
-
-Compared are the rankings of the U candidates in the union of both tops, k ≤ U ≤ 2k: a candidate that a top lacks
-is below it, at the mean t = (k + 1 + U) / 2 of the places k + 1 to U that such candidates share. With a_c and b_c the
-places of candidate c, and m = (U + 1) / 2 their mean,
-
-    RC = Σ_c (a_c − m)(b_c − m) / Σ_c (a_c − m)²
-
-It is 1 for equal tops, −1 for the same candidates in reverse, and −6k² / (7k² − 1), about −0.86, for disjoint tops.
-
-Shapes: N questions, A languages of questions, L languages of candidates, P pairs of rankings, K places of a top.
+Shapes: N questions, A languages of questions, L languages of candidates, K places of a top.
 Arguments that several functions take:
 
 - k: size of the top, at most the pool's
@@ -42,9 +30,6 @@ Arguments that several functions take:
 """
 
 import warnings
-from collections.abc import Callable, Sequence
-from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,42 +44,30 @@ Values = NDArray[np.float64]
 _NO_ROOM = 1e-12
 """What rounding leaves of m − e = 0."""
 
-_CELLS = 2**22
-"""Comparisons between candidates that are held at once, 4 MiB."""
 
+def measure_arm_bias(study: Study, arm: Arm) -> tuple[float, float | None, int] | None:
+    """Return the language bias of an arm: mean and sample standard deviation over folds, and number of folds.
 
-class BiasFigures(NamedTuple):
-    """Language bias in figures, each the mean over the question languages with a defined value, or NaN.
-
-    Attributes:
-        bias: (o − e) / (m − e): 0 without bias, 1 where the own language is taken wherever that is possible.
-        correlation: rank correlation between the top k of a question and its translations.
+    Seeds are averaged within a fold. The mean is NaN where no fold has a defined value, and the deviation None for one
+    fold. None without rankings.
     """
-
-    bias: float
-    correlation: float
-
-
-def figures_of_arm(
-    study: Study, arm: Arm, measure: Callable[[Ranking], Sequence[float]]
-) -> tuple[Values, Values, int] | None:
-    """Return figures of the rankings of an arm: mean and sample standard deviation over folds, and their number.
-
-    Seeds are averaged within a fold. The deviation is NaN for one fold. None without rankings.
-    """
-    folds: dict[int, list[Sequence[float]]] = {}
+    folds: dict[int, list[float]] = {}
     for scored in study.of(arm):
         if ranking := scored.questions.ranking:
-            folds.setdefault(scored.fold, []).append(measure(ranking))
+            folds.setdefault(scored.fold, []).append(measure_ranking_bias(ranking))
     if not folds:
         return None
     values = np.array([mean_of_defined(np.array(seeds)) for seeds in folds.values()])
-    spread = values.std(0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
-    return mean_of_defined(values), spread, len(values)
+    spread = float(values.std(ddof=1)) if len(values) > 1 else None
+    return float(mean_of_defined(values)), spread, len(values)
 
 
-def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> BiasFigures:
-    """Return the language bias in a ranking's top k; shares use the whole pool if it is smaller."""
+def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> float:
+    """Return the language bias in a ranking's top k, the mean over question languages with a defined value, or NaN.
+
+    0 is no bias, 1 where the own language is taken wherever that is possible. Shares use the whole pool if it is
+    smaller.
+    """
     pool, deepest = len(ranking.candidates), ranking.top.shape[1]
     if k < 1 or deepest < min(k, pool):
         raise ConfigError(f"language bias in the top {k}: k must be from 1 to {deepest}")
@@ -117,10 +90,7 @@ def measure_ranking_bias(ranking: Ranking, k: int = DEPTH) -> BiasFigures:
             greatest_shares(hits, relevant, others, depth),
         )
     )
-    ids = [question.id for question in ranking.questions]
-    bias = own_bias(observed, expected, greatest, own)
-    correlation = correlations_by_language(ranking.top[:, :depth], ids, groups, len(asked))
-    return BiasFigures(float(mean_of_defined(bias)), float(mean_of_defined(correlation)))
+    return float(mean_of_defined(own_bias(observed, expected, greatest, own)))
 
 
 def _sums(counts: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -206,54 +176,3 @@ def _parts(values: Counts) -> Values:
     # Of whole numbers a sum below 1 is 0, and then so are the parts.
     parts: Values = values / np.maximum(values.sum(1, keepdims=True), 1)
     return parts
-
-
-def rank_correlations(first: Counts, second: Counts) -> Values:
-    """Return RC for each pair of top lists, `(P, K)` and `(P, K)` candidates in order → `(P,)`.
-
-    NaN where there is one candidate in all, of which any two rankings are equal.
-
-    >>> rank_correlations(np.array([[7, 8, 9], [7, 8, 9]]), np.array([[7, 9, 8], [9, 8, 7]]))   # 1 − 6 · 2 / (3 · 8)
-    array([ 0.5, -1. ])
-    """
-    step = max(1, _CELLS // max(1, first.shape[1] ** 2))
-    parts = [_correlations(first[i : i + step], second[i : i + step]) for i in range(0, len(first), step)]
-    return np.concatenate([np.zeros(0), *parts])
-
-
-def correlations_by_language(top: Counts, ids: Sequence[str], groups: Counts, size: int) -> Values:
-    """Return the mean rank correlation between questions and their translations, per language, `(A,)`.
-
-    `top` has the highest ranked candidates of each question, `(N, K)`; translations share an id; `groups` is the index
-    of the language of each question, `(N,)`, and `size` is A. NaN for a language without translated questions.
-    """
-    number = {name: i for i, name in enumerate(dict.fromkeys(ids))}
-    row_of = np.full((len(number), size), -1)
-    row_of[[number[name] for name in ids], groups] = np.arange(len(ids))
-    total, count = np.zeros(row_of.shape), np.zeros(row_of.shape)
-    for a, b in combinations(range(size), 2):
-        both = np.flatnonzero((row_of[:, [a, b]] >= 0).all(1))
-        found = rank_correlations(top[row_of[both, a]], top[row_of[both, b]])
-        defined = ~np.isnan(found)
-        for language in (a, b):
-            total[both[defined], language] += found[defined]
-            count[both[defined], language] += 1
-    means = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
-    asked = (count > 0).sum(0)
-    values: Values = np.divide(means.sum(0), asked, out=np.full(size, np.nan), where=asked > 0)
-    return values
-
-
-def _correlations(first: Counts, second: Counts) -> Values:
-    k = first.shape[1]
-    equal = first[:, :, None] == second[:, None, :]
-    union = 2 * k - equal.sum((1, 2))
-    below, mean = (k + 1 + union)[:, None] / 2, (union + 1)[:, None] / 2
-    places = np.arange(1, k + 1) - mean
-    # Candidates of the first top at their places in the second; then those that the second has alone.
-    there = np.where(equal.any(2), equal.argmax(2) + 1, below) - mean
-    alone = ~equal.any(1)
-    products = (places * there).sum(1) + ((below - mean) * places * alone).sum(1)
-    squares = (places**2).sum(1) + (union - k) * (below - mean)[:, 0] ** 2
-    values: Values = np.divide(products, squares, out=np.full(len(first), np.nan), where=squares > 0)
-    return values

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from metasearch.compress.sizes import Sizes
-from metasearch.compress.student import blank, make_static, make_student
+from metasearch.compress.student import make_student
 from metasearch.config import registry
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.distillation import RoleName
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.inputs import transformer_of
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import ConfigError
 from metasearch.pipelines.run import require_same_weights
@@ -46,19 +45,15 @@ class RoleEncoders:
         if "student" in self.config.used and self.config.encoders.student is None and settings is not None:
             if settings.initial == "random" and settings.bottleneck is None:
                 raise ConfigError("student.initial: random is for a bottleneck, and student.bottleneck is null")
-            # Either shows what does not fit, without making the weights of a student.
-            if settings.static is not None:
-                blank(self.at("assistant"))
-                return
-            config = transformer_of(self.at("assistant").model).config
+            # This shows what does not fit, without making the weights of a student.
+            config = self.at("assistant").model[0].auto_model.config
             Sizes.planned(config, settings.bottleneck, settings.recurrent, settings.repeats)
 
     def stand_in(self, role: RoleName, max_length: int) -> Encoder:
         """Return an encoder with a role's dimensions and vocabulary, even before the student is made."""
         if role != "student" or self.config.encoders.student is not None:
             return self.at(role, max_length)
-        assistant, settings = self.at("assistant", max_length), self.config.recipe.student
-        return blank(assistant) if settings is not None and settings.static is not None else assistant
+        return self.at("assistant", max_length)
 
     def take(self, role: RoleName, folder: Path) -> None:
         """Use a finished stage's result for a role."""
@@ -108,11 +103,8 @@ class RoleEncoders:
             raise ConfigError(f"recipe '{self.config.recipe.recipe}': its stages need --student ENCODER")
         assistant = self.at("assistant")
         label = self._label("student")
-        if settings.static is not None:
-            student = make_static(assistant, settings.static, name=label)
-        else:
-            sizes = (settings.bottleneck, settings.recurrent, settings.repeats)
-            student = make_student(assistant, *sizes, initial=settings.initial, seed=self.config.seed, name=label)
+        sizes = (settings.bottleneck, settings.recurrent, settings.repeats)
+        student = make_student(assistant, *sizes, initial=settings.initial, seed=self.config.seed, name=label)
         before, after = assistant.parameter_count, student.parameter_count
         log.info("made the student: %s parameters of the assistant's %s", f"{after:,}", f"{before:,}")
         return student

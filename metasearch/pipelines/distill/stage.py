@@ -23,7 +23,8 @@ from metasearch.data.parallel.corpus import Corpus, read_corpus
 from metasearch.data.parallel.saved import TokenCounter
 from metasearch.data.records import ScoredPair, SimilarityData, Translation
 from metasearch.data.scored import read_scored, split_dev
-from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.features import Output
 from metasearch.encoders.fingerprint import tokenizer_fingerprint
 from metasearch.episodes.batches import Batches
 from metasearch.errors import ConfigError, DataError, quoted
@@ -31,7 +32,7 @@ from metasearch.evaluation.evaluate import correlate
 from metasearch.evaluation.metrics.pairs import accuracy, text_numbers
 from metasearch.io import atomic_write
 from metasearch.pipelines.distill.models import RoleEncoders
-from metasearch.pipelines.distill.target_cache import LiveTokens, TargetCache, are_vectors, require_comparable
+from metasearch.pipelines.distill.target_cache import LiveTokens, TargetCache, require_comparable
 from metasearch.pipelines.factory import make_gradients, resolved_loss
 from metasearch.runs.callbacks import Callback, CallbackGroup, RunLog
 from metasearch.runs.folder import RunFolder
@@ -300,7 +301,7 @@ def _learner(
         return kind(trained, stage.loss, options)
     frozen = roles.at(stage.against, stage.max_length)
     require_comparable(frozen, trained, wanted.output)
-    if not are_vectors(wanted.output):
+    if wanted.output == "states":
         return kind(
             trained, stage.loss, options, LiveTokens(frozen, wanted.output, config.compute.precision == "bfloat16")
         )

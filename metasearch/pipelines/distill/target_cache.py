@@ -15,14 +15,15 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
 from metasearch.config.precision import SHORT, TargetType
-from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.features import Output
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
 from metasearch.io import atomic_write, digest, sha256_of_bytes, write_error
 from metasearch.training.packing.encoder import PackedEncoder
@@ -42,11 +43,6 @@ _DIGEST = 16
 
 Progress = Callable[[int, int], None]
 """Called after each piece with the texts done and an upper bound of all new texts."""
-
-
-def are_vectors(output: Output) -> TypeGuard[VectorOutput]:
-    """Return whether an output is one vector for each text, which can be kept."""
-    return output != "states"
 
 
 class TargetCache:
@@ -207,7 +203,7 @@ def require_comparable(frozen: Encoder, trained: Encoder, output: Output) -> Non
             f"'{frozen.name}' gives vectors of {theirs} dimensions and '{trained.name}', which learns them, of {ours}; "
             "they must be equal"
         )
-    if are_vectors(output):
+    if output != "states":
         return
     # Token outputs are compared place by place: both encoders must cut a text into the same tokens.
     where = f"output {output}"

@@ -22,7 +22,7 @@ from metasearch.config.roles import Role
 from metasearch.encoders.adapted import ADAPTED, COORDINATES, KEPT, AdaptedEncoder
 from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.packed import packed as packed
+from metasearch.encoders.packed import packed
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
 from metasearch.config.run import Checkpointing
-from metasearch.encoders.encoder import Embedder, Encoder, Output
+from metasearch.encoders.encoder import Embedder, Encoder
+from metasearch.encoders.features import Output
 from metasearch.encoders.inputs import input_of
 from metasearch.training.packing.attention import ATTENTION
 from metasearch.training.packing.layout import PackedTexts, PackingPlan

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from metasearch.algorithms.inner_loop import Gradient
-from metasearch.encoders.encoder import Encoder, Output
+from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.features import Output
 from metasearch.training.distributed import GradientSum
 from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.layout import PackedTexts, token_rows

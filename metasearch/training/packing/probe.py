@@ -13,12 +13,13 @@ from torch.func import functional_call
 from metasearch.encoders.checks import TOLERANCE, distance
 from metasearch.encoders.encoder import Embedder, Encoder
 from metasearch.encoders.features import stock
-from metasearch.encoders.inputs import InputModule
+from metasearch.encoders.inputs import TransformerInput
 from metasearch.encoders.lengths import UNLIMITED
+from metasearch.encoders.packed import packed
 from metasearch.encoders.probe import probe_rows
 from metasearch.errors import first_line
 from metasearch.training.packing.attention import ATTENTION
-from metasearch.training.packing.layout import PackingPlan, on_device, packed, renumber
+from metasearch.training.packing.layout import PackingPlan, on_device, renumber
 
 _TOKENS = 24
 """Tokens in a probe's longer text, unless a sliding window is longer."""
@@ -49,7 +50,7 @@ def packing_plan(encoder: Encoder) -> PackingPlan:
     return PackingPlan(not unpacked, None if whole else table, read.first_position, read.padding, tuple(notes))
 
 
-def _why_padded(embedder: Embedder, read: InputModule) -> str | None:
+def _why_padded(embedder: Embedder, read: TransformerInput) -> str | None:
     """Return why two texts cannot be packed in one row; None if their vectors are those for padded ones.
 
     A sliding window shows in texts that are longer.
@@ -102,7 +103,7 @@ def _vectors(embedder: Embedder, features: Mapping[str, Any], weights: Mapping[s
     return vectors
 
 
-def _whole(embedder: Embedder, read: InputModule) -> str | None:
+def _whole(embedder: Embedder, read: TransformerInput) -> str | None:
     """Return why a trainable word table cannot be sliced; None where it can, or where it is frozen."""
     words, padding = read.words, read.padding
     if not isinstance(words, nn.Embedding | nn.EmbeddingBag):
@@ -120,7 +121,7 @@ def _whole(embedder: Embedder, read: InputModule) -> str | None:
     return _why_numbered(embedder, read, names[0])
 
 
-def _why_numbered(embedder: Embedder, read: InputModule, table: str) -> str | None:
+def _why_numbered(embedder: Embedder, read: TransformerInput, table: str) -> str | None:
     """Return why the numbers of words matter beside the word table; None if they only look words up.
 
     Two texts show only the words in them, so code that came with a checkpoint and further tables are ruled out first.

@@ -7,7 +7,7 @@ from metasearch.evaluation.report.formats import slug
 from metasearch.evaluation.report.main_table import UNIT, by_language, mean_notes
 from metasearch.evaluation.report.section import Inputs, Section
 from metasearch.evaluation.report.table import Cell, Line, Table
-from metasearch.evaluation.study.bias import Values, figures_of_arm, measure_ranking_bias
+from metasearch.evaluation.study.bias import measure_arm_bias
 from metasearch.evaluation.study.study import Arm, ScoreSelection, Study
 from metasearch.runs.per_query_results import DEPTH
 
@@ -58,17 +58,14 @@ def matrix_table(study: Study, arm: Arm, measure: str, key: str) -> Table:
 
 def bias_table(study: Study) -> Table | None:
     """Return the language bias of all arms; None without rankings."""
-    biases = {arm: found for arm in study.arms if (found := figures_of_arm(study, arm, measure_ranking_bias))}
+    biases = {arm: found for arm in study.arms if (found := measure_arm_bias(study, arm))}
     if not biases:
         return None
-    columns = {
-        "bias": f"(observed − expected) / (maximum − expected) share of the question's language in the top {DEPTH}; "
-        "expected is a random order of candidates with the same relevance; 0 is no bias",
-        "rank correlation": f"Spearman's, of the top {DEPTH} of a question in two languages, mean over pairs of "
-        "translations; 100 for equal rankings, −86 for disjoint ones",
-    }
-    notes = [f"{name[:1].upper()}{name[1:]}: {meaning}." for name, meaning in columns.items()]
-    notes.append("All are means over the languages of the questions, then over folds.")
+    notes = [
+        f"(observed − expected) / (maximum − expected) share of the question's language in the top {DEPTH}; expected "
+        "is a random order of candidates with the same relevance; 0 is no bias.",
+        "Mean over the languages of the questions, then over folds.",
+    ]
     if any(count > 1 for *_, count in biases.values()):
         notes.append("± is the sample standard deviation over folds.")
     folds = len(study.folds)
@@ -77,17 +74,12 @@ def bias_table(study: Study) -> Table | None:
         key="bias",
         title="Language bias in the pool of all languages",
         heads=("learner",),
-        columns=tuple(columns),
-        lines=tuple(Line((arm.label,), figure_cells(*found)) for arm, (*found, _) in biases.items()),
+        columns=("bias",),
+        lines=tuple(Line((arm.label,), (_bias_cell(mean, spread),)) for arm, (mean, spread, _) in biases.items()),
         notes=tuple(notes),
         unit=UNIT,
     )
 
 
-def figure_cells(means: Values, spreads: Values) -> tuple[Cell, ...]:
-    """Return a cell of each value and its spread, which are NaN where they are undefined."""
-    pairs = zip(means.tolist(), spreads.tolist(), strict=True)
-    return tuple(
-        Cell(text=NONE) if math.isnan(mean) else Cell(mean, None if math.isnan(spread) else spread)
-        for mean, spread in pairs
-    )
+def _bias_cell(mean: float, spread: float | None) -> Cell:
+    return Cell(text=NONE) if math.isnan(mean) else Cell(mean, None if spread is None or math.isnan(spread) else spread)
