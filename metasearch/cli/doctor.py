@@ -101,9 +101,9 @@ def _devices() -> str:
 
 
 def _precision() -> str:
-    from metasearch.encoders.device import has_bfloat16
+    from metasearch.encoders.device import fast_in_bfloat16
 
-    return f"--precision auto takes {'bfloat16' if has_bfloat16() else 'float32'} on this CPU"
+    return f"--precision auto takes {'bfloat16' if fast_in_bfloat16() else 'float32'} on this CPU"
 
 
 def _data() -> str:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from metasearch.config.precision import Chosen, EncodingPrecision
 from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
-from metasearch.encoders.device import has_bfloat16
+from metasearch.encoders.device import fast_in_bfloat16
 from metasearch.encoders.features import Features, Output, TextReader
 from metasearch.encoders.lengths import (
     BATCH_TOKENS,
@@ -221,7 +221,7 @@ class Encoder:
     def choose_precision(self, asked: EncodingPrecision, tried: bool = False) -> "Encoder":
         """Let `encode` compute in another precision; returns itself.
 
-        `auto` takes bfloat16 on a CPU with instructions for it, for an encoder that is not fast anyway. An encoder that
+        `auto` takes bfloat16 on a CPU that is faster in it, for an encoder that is not fast anyway. An encoder that
         cannot be converted stays in float32, which a line says unless `auto` was asked. On a GPU, bfloat16 is torch's
         autocast. One that was `tried`, such as that of an index, is converted when the first text is encoded.
 
@@ -234,7 +234,7 @@ class Encoder:
         self.precision, self._low = "float32", None
         if asked == "auto":
             worth_it = self.device.type == "cpu" and _layer_weights(self.network) >= _WORTH_IT
-            wanted = "bfloat16" if worth_it and has_bfloat16() else "float32"
+            wanted = "bfloat16" if worth_it and fast_in_bfloat16() else "float32"
         else:
             wanted = asked
         if wanted == "float32":
@@ -242,8 +242,8 @@ class Encoder:
         if self.device.type != "cpu":
             self.precision = "bfloat16"
             return self
-        if not has_bfloat16():
-            log.warning("--precision %s may be slower than float32: this CPU lists no instructions for it", wanted)
+        if not fast_in_bfloat16():
+            log.warning("--precision %s may be slower than float32 on this CPU", wanted)
         if tried:
             self.precision = "bfloat16"
             return self

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from metasearch.config import registry, yaml
 from metasearch.config.precision import EncodingPrecision
 from metasearch.config.run import DEFAULT_ENCODER, Device
-from metasearch.encoders.device import has_bfloat16
+from metasearch.encoders.device import fast_in_bfloat16
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, EncoderError, MetasearchError, RunFolderError
 from metasearch.runs.callbacks import SILENT, Callback
@@ -291,7 +291,7 @@ def _choose_precision(encoder: Encoder, asked: EncodingPrecision, stored: Encodi
     if asked != "auto":
         encoder.choose_precision(asked)
         return
-    if stored == "bfloat16" and not (encoder.device.type == "cpu" and has_bfloat16()):
+    if stored == "bfloat16" and not (encoder.device.type == "cpu" and fast_in_bfloat16()):
         stored = "float32"  # which is close to it
     try:
         encoder.choose_precision(stored, tried=True)

@@ -26,7 +26,7 @@ from metasearch.algorithms.base import Learner
 from metasearch.config.precision import Precision
 from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.config.seeding import seed_of
-from metasearch.encoders.device import has_bfloat16
+from metasearch.encoders.device import fast_in_bfloat16
 from metasearch.encoders.random_state import seeded
 from metasearch.episodes.episode import Episode, brief, whole
 from metasearch.errors import NonFiniteError, RunFolderError, first_line
@@ -160,8 +160,8 @@ class Trainer:
             RunFolderError: a checkpoint is damaged or cannot be written.
         """
         on_cpu = self.learner.encoder.device.type == "cpu"
-        if self.precision == "bfloat16" and on_cpu and not has_bfloat16():
-            log.warning("bfloat16 may be slower: this CPU lists no instructions for it; use --precision float32")
+        if self.precision == "bfloat16" and on_cpu and not fast_in_bfloat16():
+            log.warning("bfloat16 may be slower than float32 on this CPU; use --precision float32")
         self.learner.begin(self.schedule.total)
         if checkpoint := self.processes.broadcast_object(lambda: self.store.load() if resume and self.store else None):
             self._restore(checkpoint)

@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from helpers.backbones import OTHERS, make
-from metasearch.encoders.device import has_bfloat16
+from metasearch.encoders.device import fast_in_bfloat16
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.low.attention import Attention
 from metasearch.encoders.low.layers import Bfloat16Linear
@@ -119,13 +119,19 @@ def test_int8_of_an_earlier_release_is_refused_or_read(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("listed", "expected"),
-    [("flags\t: avx512f amx_bf16 sse", True), ("Features : fp bf16", True), ("flags : avx2", False)],
+    [
+        ("flags\t: avx512_bf16 amx_bf16", True),
+        ("vendor_id\t: AuthenticAMD\nflags\t: avx512_bf16", True),
+        ("vendor_id\t: GenuineIntel\nflags\t: avx512_bf16", False),
+        ("Features : fp bf16", True),
+        ("flags : avx2", False),
+    ],
 )
-def test_auto_takes_bfloat16_on_a_cpu_that_lists_instructions_for_it(listed, expected, monkeypatch):
+def test_auto_takes_bfloat16_on_a_cpu_that_is_faster_in_it(listed, expected, monkeypatch):
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: listed)
-    has_bfloat16.cache_clear()
-    assert has_bfloat16() is expected
-    has_bfloat16.cache_clear()
+    fast_in_bfloat16.cache_clear()
+    assert fast_in_bfloat16() is expected
+    fast_in_bfloat16.cache_clear()
 
 
 def test_an_index_keeps_its_precision_and_refuses_another(tmp_path, monkeypatch):
@@ -153,5 +159,5 @@ def test_an_index_keeps_its_precision_and_refuses_another(tmp_path, monkeypatch)
 def test_queries_are_in_bfloat16_as_the_passages_are_where_this_machine_is_fast_in_it(tmp_path, monkeypatch, fast):
     (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
     index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", {"precision": "bfloat16"}, device="cpu")
-    monkeypatch.setattr("metasearch.search.indexes.has_bfloat16", lambda: fast)
+    monkeypatch.setattr("metasearch.search.indexes.fast_in_bfloat16", lambda: fast)
     assert open_searcher(tmp_path / "index", "cpu").encoder.precision == ("bfloat16" if fast else "float32")
