@@ -26,7 +26,6 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import SITE, find_encoder, place_facts
 from metasearch.search.index.plan import Learned
 from metasearch.search.index.stores import database, open_store
-from metasearch.search.index.vectors_file import require_writable, write_vectors
 from metasearch.search.index.writer import writing
 from metasearch.search.inference.open import load_reader
 from metasearch.search.query.passages import PortionEncoder
@@ -54,13 +53,12 @@ def index_documents(
     callback: Callback = SILENT,
     *,
     to: str | None = None,
-    vectors: Path | None = None,
     ranking: Mapping[str, Any] | None = None,
     root: Path | None = None,
     site: str | None = None,
     spread: Callable[[EncoderPlan, Path], AbstractContextManager[PortionEncoder]] | None = None,
 ) -> UpdateResult:
-    """Make an index of exactly these documents; then, if asked, copy it to a database or a file of vectors.
+    """Make an index of exactly these documents; then, if asked, copy it to a database.
 
     Args:
         paths: files and folders.
@@ -73,7 +71,6 @@ def index_documents(
         strict: raise an error for a document, row or language that cannot be read, instead of a warning.
         callback: called after each document and encoded batch.
         to: address in a database, such as `qdrant://localhost:6333/help`; see `metasearch ls stores`.
-        vectors: file that ends in `.parquet` (`metasearch.search.index.vectors_file`).
         ranking: keys of `RankingSettings`: how the index is searched unless told otherwise; other keys stay.
         root: folder to which paths of documents are relative; by default the index's root, or in a new index the
             folder that is named, or the common parent of all.
@@ -100,8 +97,6 @@ def index_documents(
         if ranked.get("expand"):
             raise ConfigError(f"--to {without_password(to)}: copies in databases have no --expand; add --no-expand")
         target.check(to)
-    if vectors:
-        require_writable(vectors)
     kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder)) if state else None
     before = kind.current_settings if kind else {}
     wanted = {key: value for key, value in (asked or {}).items() if (key, value) != ("precision", "auto")}
@@ -117,13 +112,10 @@ def index_documents(
         plan = EncoderPlan.of(loaded, _anywhere(name), dict(settings.prompts), device)
         by = partial(spread, plan)
     result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, site, by)
-    if target or vectors:
+    if target and to:
         store = LocalStore.open(folder)
-        if target and to:
-            words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
-            result = replace(result, copied=target.copy(store, to, words, heard))
-        if vectors:
-            write_vectors(store, vectors, partial(callback.on_encode, "vectors"))
+        words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
+        result = replace(result, copied=target.copy(store, to, words, heard))
     return result
 
 
