@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config import registry, yaml
+from metasearch.config import yaml
 from metasearch.config.precision import EncodingPrecision
 from metasearch.config.run import DEFAULT_ENCODER, Device
+from metasearch.data.locate import absolute_encoder
 from metasearch.encoders.device import has_bfloat16
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, EncoderError, MetasearchError, RunFolderError
@@ -106,10 +107,10 @@ def index_documents(
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     loaded.choose_precision(settings.precision, tried=same)
-    known_as = kind.encoder if kind and same else _anywhere(name)
+    known_as = kind.encoder if kind and same else absolute_encoder(name)
     by = None
     if spread:
-        plan = EncoderPlan.of(loaded, _anywhere(name), dict(settings.prompts), device)
+        plan = EncoderPlan.of(loaded, absolute_encoder(name), dict(settings.prompts), device)
         by = partial(spread, plan)
     result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, site, by)
     if target and to:
@@ -289,12 +290,6 @@ def _choose_precision(encoder: Encoder, asked: EncodingPrecision, stored: Encodi
         encoder.choose_precision(stored, tried=True)
     except ConfigError as error:
         log.warning("%s: queries are encoded in float32, its passages were in %s: %s", index, stored, error)
-
-
-def _anywhere(name: str) -> str:
-    """Return the name of an encoder that means the same from every folder."""
-    local = name not in registry.names("encoders") and Path(name).is_dir()
-    return str(Path(name).resolve()) if local else name
 
 
 _MOST = 1024

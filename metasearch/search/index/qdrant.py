@@ -15,10 +15,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from metasearch.config.extras import import_extra
+from metasearch.encoders.maps import Vectors
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
@@ -52,7 +52,7 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.index.page_book import PagePlace, PagePlaces
 from metasearch.search.index.places import SITE
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.settings import Condition
+from metasearch.search.settings import Condition, Conditions
 
 log = logging.getLogger(__name__)
 
@@ -201,11 +201,7 @@ class QdrantStore(CopyStore):
         return QdrantStore(self._collection.address, self._collection.client)
 
     def search(
-        self,
-        vectors: NDArray[np.float32],
-        top_k: int = 10,
-        groups: Sequence[Collection[str]] = ((),),
-        where: Sequence[Condition] = (),
+        self, vectors: Vectors, top_k: int = 10, groups: Sequence[Collection[str]] = ((),), where: Conditions = ()
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         require_queries(vectors, top_k)
@@ -230,7 +226,7 @@ class QdrantStore(CopyStore):
             (Passage(**{name: payloads[row][name] for name in names}), int(payloads[row]["places"])) for row in wanted
         ]
 
-    def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
+    def score_pages(self, vector: Vectors, ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
 
         Scores are exact, from float32 vectors. A passage at several places is in the page of its first one alone.
@@ -262,7 +258,7 @@ class QdrantStore(CopyStore):
         return {row: (known["language"], int(known["places"])) for row, known in records}
 
     def _ranked(
-        self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Sequence[Condition]
+        self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Conditions
     ) -> list[Ranking]:
         if top_k < 1:
             raise ConfigError(f"top_k {top_k}: expected 1 or more")
@@ -281,7 +277,7 @@ class QdrantStore(CopyStore):
             found.append((rows, np.array([point.score for point in points], np.float32)))
         return found
 
-    def _inside(self, languages: Collection[str], where: Sequence[Condition]) -> list[Any]:
+    def _inside(self, languages: Collection[str], where: Conditions) -> list[Any]:
         require_languages(languages, self.languages)
         models, conditions = self._collection.models, [self._condition(each) for each in where]
         if languages:
