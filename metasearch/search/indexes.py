@@ -29,7 +29,7 @@ from metasearch.search.index.plan import Learned
 from metasearch.search.index.stores import database, open_store
 from metasearch.search.index.writer import writing
 from metasearch.search.inference.open import load_reader
-from metasearch.search.query.passages import PortionEncoder
+from metasearch.search.query.passages import EncodePortions
 from metasearch.search.query.roots import known_root
 from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.query.shards import EncoderPlan
@@ -57,7 +57,7 @@ def index_documents(
     ranking: Mapping[str, Any] | None = None,
     root: Path | None = None,
     site: str | None = None,
-    spread: Callable[[EncoderPlan, Path], AbstractContextManager[PortionEncoder]] | None = None,
+    spread: Callable[[EncoderPlan, Path], AbstractContextManager[EncodePortions]] | None = None,
 ) -> UpdateResult:
     """Make an index of exactly these documents; then, if asked, copy it to a database.
 

@@ -66,8 +66,8 @@ class PostgresStore(CopyStore):
     """
 
     def __init__(self, server: Server) -> None:
-        self._server, self._table = server, server.address.table
-        self.name = server.address.shown
+        self._server, self._table = server, server.table
+        self.name = server.shown
         with server.connection() as connection:
             connection.execute(_SNAPSHOT)
             self.version = server.version(connection)
@@ -90,7 +90,7 @@ class PostgresStore(CopyStore):
         with server.connection() as connection, connection.transaction(force_rollback=True):
             server.prepare(connection)
             if server.version(connection) is None:
-                create_tables(connection, server.address.table, 1)
+                create_tables(connection, server.table, 1)
 
     @classmethod
     def open(cls, address: str) -> "PostgresStore":

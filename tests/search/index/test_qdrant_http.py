@@ -10,7 +10,7 @@ from helpers.indexes import made, queries, write_index
 from metasearch.errors import RunFolderError
 from metasearch.search.index.base import Scope
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.qdrant import KEY_VARIABLE, Address, QdrantStore
+from metasearch.search.index.qdrant import KEY_VARIABLE, QdrantStore
 
 pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
 
@@ -88,7 +88,7 @@ def server(monkeypatch):
 
 @pytest.fixture
 def address(server):
-    return Address.parse(f"qdrant://127.0.0.1:{server.server_port}/help")
+    return f"qdrant://127.0.0.1:{server.server_port}/help"
 
 
 @pytest.fixture
