@@ -45,7 +45,7 @@ from metasearch.search.index.database import ARRAYS, ROW, Block, Database, read_
 from metasearch.search.index.exact_search import Quantised
 from metasearch.search.index.fields import Column
 from metasearch.search.index.mapped_vectors import expand_vectors, projected
-from metasearch.search.index.page_book import PageBook, PagePlaces
+from metasearch.search.index.page_book import PageBook, PagePlace
 from metasearch.search.index.places import SITE, find_encoder, roots
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition, Conditions
@@ -378,10 +378,10 @@ class LocalStore(Store):
         inside = self.rows_in(scope.languages, scope.where) if scope.languages or scope.where else None
         return self._pages.scores(ranking[0], inside, lambda rows: self.quantised.score(rows, vector))
 
-    def page_places(self) -> PagePlaces:
-        """Return where each row is among the pages, for a copy of the index."""
+    def page_places(self) -> Callable[[int], PagePlace]:
+        """Return a function from a row to its place among the pages, for a copy of the index."""
         _, pages, names = self._named_pages
-        return PagePlaces.of(self._pages, pages, names)
+        return self._pages.row_places(pages, names)
 
     @cached_property
     def _pages(self) -> PageBook:

@@ -155,7 +155,7 @@ class _Copying:
             passage.language, passage.file, passage.line, heading, anchor, places, text,
             fields_to_json(fields) or None, _filters(known, scalars), _filters(known, numbers_in),
         )  # fmt: skip
-        return digest((*found, *self.pages[row]), self.mark), *found
+        return digest((*found, *self.pages(row)), self.mark), *found
 
     def _end(self, gone: Sequence[int], now: int) -> None:
         """End rows with this update, and delete those that ended with the one before."""
@@ -183,7 +183,7 @@ class _Copying:
                         int(numbers[rows[i]]), now, None, *self._described(rows[i], *passages[i]),
                         str(dense[i].astype(np.float16).tolist()),
                         sparse_text(dict(zip(distinct.tolist(), weights.tolist(), strict=True))),
-                        *self.pages[rows[i]],
+                        *self.pages(rows[i]),
                     ))  # fmt: skip
                 sent += len(rows)
                 on_sent(sent, len(changed))

@@ -9,7 +9,7 @@ import base64
 import logging
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, fields
 from functools import cached_property
 from typing import Any
@@ -49,7 +49,7 @@ from metasearch.search.index.copies import (
 )
 from metasearch.search.index.fields import numbers_in, scalars
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.page_book import PagePlace, PagePlaces
+from metasearch.search.index.page_book import PagePlace
 from metasearch.search.index.places import SITE
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition, Conditions
@@ -322,7 +322,7 @@ def copy_to_qdrant(
     for rows in parts(range(len(store))):
         for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
             known.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
-            if there.get(int(numbers[row])) != _payload(passage, places, pages[row], mark)["digest"]:
+            if there.get(int(numbers[row])) != _payload(passage, places, pages(row), mark)["digest"]:
                 changed.append(row)
     sent = 0
     for rows in parts(changed):
@@ -371,8 +371,8 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
 
 
 def _points(
-    store: LocalStore, rows: Sequence[int], numbers: Sequence[int], pages: PagePlaces, mark: int, words: Words,
-    length: float, models: Any,
+    store: LocalStore, rows: Sequence[int], numbers: Sequence[int], pages: Callable[[int], PagePlace], mark: int,
+    words: Words, length: float, models: Any,
 ) -> list[Any]:  # fmt: skip
     passages = store.passages(rows)
     dense = store.quantised.take(rows)
@@ -381,7 +381,7 @@ def _points(
         distinct, weights = word_weights(cut, length)  # Qdrant multiplies them with the IDF
         sparse = models.SparseVector(indices=distinct.tolist(), values=weights.tolist())
         vector = {DENSE: dense[i].tolist(), WORDS: sparse}
-        payload = _payload(*passages[i], pages[rows[i]], mark)
+        payload = _payload(*passages[i], pages(rows[i]), mark)
         points.append(models.PointStruct(id=numbers[i], vector=vector, payload=payload))
     return points
 
