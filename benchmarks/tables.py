@@ -34,6 +34,7 @@ from benchmarks.speed.speed_tables import checkpointing_table, comparison_table
 from benchmarks.statistics.calibration import calibration_table
 from benchmarks.statistics.coverage import MISSED, coverage_table
 from benchmarks.statistics.tuning import choice_table, interval_table
+from benchmarks.statistics.unseen_losses import losses_table
 from metasearch.errors import ConfigError, nearest
 from metasearch.runs.markdown import markdown
 
@@ -214,6 +215,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "calibration": lambda: calibration_table(rows_of("calibration")),
     "tuning": lambda: choice_table(rows_of("tuning")),
     "tuning-intervals": lambda: interval_table(rows_of("tuning")),
+    "unseen-losses": lambda: losses_table(rows_of("unseen_losses")),
     "short-calibration": lambda: short(
         calibration_table(rows_of("calibration")), NULLS, "main", "these models", "t-test over fold × language",
         rows=DESIGNS, left=1,

@@ -24,6 +24,7 @@ from metasearch.encoders.compressed import (
 )
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.prompts import prompt_of
+from metasearch.encoders.random_state import seeded
 from metasearch.errors import ConfigError, DataError
 
 
@@ -60,9 +61,7 @@ def make_student(
     source = assistant.model[0].auto_model
     config = CompressedConfig(backbone=source.config, bottleneck=bottleneck, recurrent=recurrent, repeats=repeats)
     config._attn_implementation = source.config._attn_implementation
-    # The caller's random numbers go on as if none had been drawn; weights are made on the CPU.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_of(seed, "student"))
+    with seeded(seed_of(seed, "student")):  # weights are made on the CPU
         student = CompressedModel(config)
         # Weights of the same name in both: the student's layers are numbered as the assistant's first.
         own = student.backbone.state_dict().keys()

@@ -19,6 +19,7 @@ from metasearch.config import registry
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.loader_log import warnings_as_lines
 from metasearch.encoders.open import is_path, only_cached, recorded, require_fit
+from metasearch.encoders.random_state import seeded
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, first_line
 from metasearch.io import near
 
@@ -44,7 +45,7 @@ def load_cross_encoder(
         raise EncoderError(f"{what} '{name}': no such folder{near(Path(name))}")
     offline = local or only_cached(name, what)
     try:
-        with warnings_as_lines(log, f"{what} '{name}'"), recorded() as loaded, torch.random.fork_rng(devices=[]):
+        with warnings_as_lines(log, f"{what} '{name}'"), recorded() as loaded, seeded(0):
             model = CrossEncoder(
                 name,
                 device=str(device),

@@ -25,6 +25,7 @@ from metasearch.config.roles import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.features import Features, Output, is_out_of_memory, stock, unchanged
 from metasearch.encoders.lengths import own_lengths, shorten
+from metasearch.encoders.random_state import seeded
 from metasearch.errors import EncoderError, first_line
 
 _LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "candidate"}
@@ -89,7 +90,7 @@ def _positions_of(network: nn.Module, read: Callable[[Mapping[str, Tensor]], Any
         ones, lookups = torch.ones((1, _TOKENS), dtype=torch.long, device=device), _Lookups()
         plain = torch.autocast(device.type, enabled=False)
         # A network that needs more than that is reported where it is first used.
-        with torch.no_grad(), plain, torch.random.fork_rng(devices=[]), lookups, suppress(Exception):
+        with torch.no_grad(), plain, seeded(0), lookups, suppress(Exception):
             read({"input_ids": ones * (padding == 0), "attention_mask": ones})
         modules = {id(module.weight): module for module in network.modules() if hasattr(module, "weight")}
         tables = [

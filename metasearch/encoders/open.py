@@ -28,6 +28,7 @@ from metasearch.encoders import int8 as int8
 from metasearch.encoders.adapted import encoder_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import warnings_as_lines
+from metasearch.encoders.random_state import seeded
 from metasearch.encoders.saved_layout import MODULES, read_settings, restore_lengths
 from metasearch.errors import EncoderError, first_line
 from metasearch.io import near
@@ -58,8 +59,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     local, what = check_name(name) or only_cached(name), f"encoder '{name}'"
     try:
         # Weights that a checkpoint lacks, such as a pooler, are drawn: the same ones every time it is opened.
-        with warnings_as_lines(log, what), recorded() as loaded, torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
+        with warnings_as_lines(log, what), recorded() as loaded, seeded(0):
             model = SentenceTransformer(
                 name,
                 device="cpu",

@@ -27,6 +27,7 @@ from metasearch.config.precision import Precision
 from metasearch.config.recipe import EvalSchedule, Outer
 from metasearch.config.seeding import seed_of
 from metasearch.encoders.device import has_bfloat16
+from metasearch.encoders.random_state import seeded
 from metasearch.episodes.episode import Episode, brief, whole
 from metasearch.errors import NonFiniteError, RunFolderError, first_line
 from metasearch.io import atomic_write
@@ -197,12 +198,12 @@ class Trainer:
     def _outer_step(self) -> None:
         phase, position = self.schedule.at(self.step)
         episodes = phase.episodes.batch(position, self.schedule.batch)
-        # By the number of the step, so a resumed run draws the dropout of one that never stopped.
-        torch.manual_seed(seed_of(self.seed, "step", self.step))
         self.learner.train(self.dropout)
         self.optimizer.zero_grad(set_to_none=True)
         device = self.learner.encoder.device.type
-        with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bfloat16"):
+        # By the number of the step, so a resumed run draws the dropout of one that never stopped.
+        draws = seeded(seed_of(self.seed, "step", self.step))
+        with draws, torch.autocast(device, torch.bfloat16, enabled=self.precision == "bfloat16"):
             loss = self.gradients(self.learner, episodes, self.pace.shards, self.processes)
         norm = norm_of(self._gradients())
         # A finite loss can have a gradient that is not.

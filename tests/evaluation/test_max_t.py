@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.evaluation.statistics.max_t import Gains, any_above_zero
+from metasearch.evaluation.statistics.max_t import Gains, any_above_zero, chance_unseen, outweighed
 from metasearch.evaluation.statistics.paired import bounded_test
 
 VALUES = st.integers(-20, 20).map(lambda value: value / 20)
@@ -77,6 +77,15 @@ def test_a_gain_has_to_survive_losses_that_no_cluster_shows():
     assert tests.significant(0.05) == [1]
     assert Gains.of(np.full((1, 10), 0.3), ["one"] + ["nine"] * 9).unseen == pytest.approx([(0.2 / 0.5) ** 2])
     assert (Gains.of(np.ones((1, 3)), ["one"] * 3).p(), Gains.of(np.zeros((0, 3)), names[:3]).p()) == (1, 1)
+
+
+@given(st.integers(2, 50), st.floats(0.01, 0.5))
+def test_a_gain_outweighs_the_loss_that_all_clusters_miss_with_a_chance_of_5_percent(clusters, gain):
+    """A share q is missed by all with (1 - q)^G; the gain of the others, (1 - q) gain, equals a loss q L."""
+    share, loss = outweighed(gain, clusters, 0.05)
+    assert (1 - share) ** clusters == pytest.approx(0.05)
+    assert share * loss == pytest.approx((1 - share) * gain)
+    assert chance_unseen(loss, np.array([gain]), clusters) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("clusters", [8, 12, 40])

@@ -17,6 +17,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.loader_log import quiet
+from metasearch.encoders.random_state import seeded
 from metasearch.errors import EncoderError
 
 LICENCE = "apache-2.0"
@@ -46,8 +47,7 @@ def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
         intermediate_size=2 * DIMENSIONS,
         max_position_embeddings=POSITIONS,
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed % 2**63)
+    with seeded(seed % 2**63):
         bert = BertModel(config, add_pooling_layer=False)
         torch.nn.init.normal_(bert.embeddings.position_embeddings.weight, std=_POSITION_STD)
         # Its pooler, which nothing uses, is drawn when it is opened.

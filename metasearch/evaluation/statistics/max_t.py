@@ -14,7 +14,6 @@ _EXACT = 12
 """Clusters up to which all patterns of signs are taken; with more, as many random ones."""
 _SAMPLES = 2000
 """Bootstrap samples of clusters."""
-_BLOCK = 256
 _DIGITS = 12
 """Decimals of a difference of scores; anything smaller is rounding."""
 UNSEEN_LOSS = 0.2
@@ -35,7 +34,7 @@ def any_above_zero(differences: Array, clusters: Sequence[str]) -> float:
     sums, sizes = _by_cluster(differences, clusters)
     if not len(differences) or len(sizes) < 2:
         return 1.0
-    found = np.concatenate([block.max(axis=1) for block in _signed(sums, sizes)])
+    found = _signed(sums, sizes).max(axis=1)
     return float(np.mean(_as_large(found, found[0])))
 
 
@@ -45,10 +44,9 @@ class Gains:
 
     A gain needs three tests. Signs, as in `any_above_zero`, are exact for symmetric differences and few clusters. The
     bootstrap of t over clusters, from differences less their mean, corrects for skewness that the clusters show (Hall
-    1992, "The Bootstrap and Edgeworth Expansion"). Both are blind to a loss that no cluster shows. If a share q of
-    clusters loses L = `UNSEEN_LOSS`, the others' gain is undone at q = gain / (gain + L). The chance that none of G
-    clusters shows it is `unseen`, (L / (gain + L))^G. A larger and rarer loss stays unseen. The other fields are t
-    values, observed `(K,)`, of patterns of signs `(P, K)`, and of bootstrap samples `(B, K)`.
+    1992, "The Bootstrap and Edgeworth Expansion"). Both are blind to a loss that no cluster shows, so `unseen`, the
+    `chance_unseen` of `UNSEEN_LOSS`, has to be small. A larger and rarer loss stays unseen, see `outweighed`. The other
+    fields are t values, observed `(K,)`, of patterns of signs `(P, K)`, and of bootstrap samples `(B, K)`.
     """
 
     observed: Array
@@ -60,10 +58,9 @@ class Gains:
     def of(cls, differences: Array, clusters: Sequence[str]) -> Self:
         """Return the tests of differences `(K, N)`."""
         sums, sizes = _by_cluster(differences, clusters)
-        signed, means = np.concatenate(_signed(sums, sizes)), sums.sum(0) / sizes.sum()
+        signed, means = _signed(sums, sizes), sums.sum(0) / sizes.sum()
         drawn = _drawn(np.round(sums - sizes[:, None] * means, _DIGITS), sizes)
-        trials = len(sizes) if len(sizes) > 1 else 0
-        return cls(signed[0], signed, drawn, (UNSEEN_LOSS / (UNSEEN_LOSS + np.maximum(means, 0))) ** trials)
+        return cls(signed[0], signed, drawn, chance_unseen(UNSEEN_LOSS, means, len(sizes) if len(sizes) > 1 else 0))
 
     def adjusted(self, lines: Sequence[int]) -> Array:
         """Return the p-values of some gains, corrected for their number."""
@@ -87,6 +84,20 @@ class Gains:
         return sorted(found)
 
 
+def chance_unseen(loss: float, means: Array, clusters: int) -> Array:
+    """Return the chance that no cluster shows a loss that undoes a gain, (L / (gain + L))^G, for gains `(K,)`.
+
+    A share q of clusters that loses L undoes the gain of the others at q = gain / (gain + L).
+    """
+    return np.asarray((loss / (loss + np.maximum(means, 0))) ** clusters)
+
+
+def outweighed(gain: float, clusters: int, level: float) -> tuple[float, float]:
+    """Return a share q of clusters that G can miss, (1 - q)^G = level, and the loss that undoes the gain at q."""
+    seen = level ** (1 / clusters)
+    return 1 - seen, gain * seen / (1 - seen)
+
+
 def _by_cluster(differences: Array, clusters: Sequence[str]) -> tuple[Array, Array]:
     """Return the sums of each cluster, `(G, K)`, and the numbers of its units, `(G,)`."""
     names = np.unique(np.asarray(clusters), return_inverse=True)[1]
@@ -101,22 +112,21 @@ def _as_large(found: Array, observed: float) -> NDArray[np.bool_]:
 
 
 @lru_cache(maxsize=8)
-def _patterns(count: int) -> tuple[Array, ...]:
-    """Return blocks of signs, `(patterns, clusters)`; the first pattern changes none, as observed."""
+def _patterns(count: int) -> Array:
+    """Return patterns of signs, `(patterns, clusters)`; the first pattern changes none, as observed."""
     if count <= _EXACT:
         bits = np.arange(2**count)[:, None] >> np.arange(count) & 1
-        every = (1 - 2 * bits).astype(np.float64)
-    else:
-        # Always the same ones: labels decide the choice, and no seed.
-        every = np.random.default_rng(0).choice([-1.0, 1.0], (2**_EXACT, count))
-        every[0] = 1.0
-    return tuple(np.split(every, range(_BLOCK, len(every), _BLOCK)))
+        return (1 - 2 * bits).astype(np.float64)
+    # Always the same ones: labels decide the choice, and no seed.
+    every = np.random.default_rng(0).choice([-1.0, 1.0], (2**_EXACT, count))
+    every[0] = 1.0
+    return every
 
 
-def _signed(sums: Array, sizes: Array) -> list[Array]:
-    """Return blocks of t values, `(patterns, K)`."""
-    n, squares = (sizes.sum(), (sizes**2).sum()), (sums**2).sum(0)
-    return [_t(signs @ sums, signs @ (sums * sizes[:, None]), squares, *n) for signs in _patterns(len(sizes))]
+def _signed(sums: Array, sizes: Array) -> Array:
+    """Return the t values of patterns of signs, `(patterns, K)`."""
+    signs, squares = _patterns(len(sizes)), (sums**2).sum(0)
+    return _t(signs @ sums, signs @ (sums * sizes[:, None]), squares, sizes.sum(), (sizes**2).sum())
 
 
 @lru_cache(maxsize=4)

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from metasearch.config.measure import BALANCED, EXPANDED, Pool
+from metasearch.evaluation.statistics.max_t import outweighed
 from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import ALPHA, Place, Table
@@ -169,7 +170,13 @@ class Choice:
         refused = "".join(f" '{name}' is not kept: {reason}." for name, reason in self.refused.items())
         dropped = f" Not tried, for lack of time: {', '.join(self.dropped)}." if self.dropped else ""
         untested = f" Too few groups to test for harm: {', '.join(self.untested)}." if self.untested else ""
-        return f"Kept: {kept}. {score}. {self._reason()}{refused}{dropped}{untested}"
+        return f"Kept: {kept}. {score}. {self._reason()}{self._unseen() if trained else ''}{refused}{dropped}{untested}"
+
+    def _unseen(self) -> str:
+        """Say which losses the groups cannot rule out, though the gain is significant."""
+        share, loss = outweighed(self.kept.gain.mean, self.kept.gain.n, ALPHA)
+        shown = f" {self.kept.gain.n} groups can miss losses that {100 * share:.0f} % of all have; "
+        return shown + f"the gain outweighs them up to {100 * min(loss, 1):.0f} points each."
 
     def _reason(self) -> str:
         if not self.best.kept:
