@@ -213,7 +213,7 @@ def _explain_unknown_path(request: Request) -> str:
 
 
 def _explain_problem(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the key of a wrong value, and what is wrong with it."""
+    """Return the key of a wrong value, and the problem in a sentence."""
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"][1:]).removeprefix(".")
     message = item["msg"].removeprefix("Value error, ")
     if item["type"] == "missing":
