@@ -30,7 +30,7 @@ from metasearch.search.tune.training import shuffled
 
 @dataclass(frozen=True)
 class SearchedIndex:
-    """An index whose search is scored on labels, and which gives the vectors of that search.
+    """An index whose search is scored on labels; it encodes texts as that search does.
 
     Attributes:
         store: the index.
