@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from metasearch.config.roles import Role
 from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import ProgressEncoder
+from metasearch.encoders.maps import Vectors
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.search.documents.passage import Passage
@@ -19,14 +18,9 @@ ROLE: Role = "candidate"
 """In which passages are encoded; queries are questions."""
 
 
-class PortionEncoder(ProgressEncoder, Protocol):
-    """Encodes portions of passages that it is given before."""
-
-    def prepare(self, portions: Iterable[Sequence[Passage]]) -> Iterator[Sequence[Passage]]:
-        """Take all portions, and yield each again when its texts are to be encoded, and after that stored."""
-
-    def forget(self) -> None:
-        """Clear the cache of tokens."""
+Portion = Sequence[Passage]
+EncodePortions = Callable[[Iterable[Portion]], Iterator[tuple[Portion, Vectors]]]
+"""Yields portions of passages in turn with their vectors, `(n, D)`."""
 
 
 def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, Settings]:
