@@ -177,8 +177,8 @@ class Choice:
         share, loss = outweighed(self.kept.gain.mean, self.kept.gain.n, ALPHA)
         groups = self.kept.gain.n
         return (
-            f" Losses of up to {100 * share:.0f} % of all questions may be in none of {groups} groups; the gain outweighs "
-            f"them up to {100 * min(loss, 1):.0f} points each."
+            f" Losses of up to {100 * share:.0f} % of all questions may be in none of {groups} groups; the gain "
+            f"outweighs them up to {100 * min(loss, 1):.0f} points each."
         )
 
     def _reason(self) -> str:
