@@ -383,6 +383,15 @@ class LocalStore(Store):
         _, pages, names = self._named_pages
         return self._pages.row_places(pages, names)
 
+    def place_groups(self) -> list[str]:
+        """Return for each place, as `passages_by_place`, the name that its page shares with its translations."""
+        starts, _, names = self._named_pages
+        return [
+            name
+            for name, size in zip(names, np.diff(starts, append=len(self.place_rows)), strict=True)
+            for _ in range(size)
+        ]
+
     @cached_property
     def _pages(self) -> PageBook:
         rows = self.place_rows
