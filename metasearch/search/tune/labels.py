@@ -96,7 +96,8 @@ class Labels:
         """
         found, root = store.passages_by_place(), store.root
         passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
-        pages = Pages.of(data, passages, named or ([] if root is None else [str(root)]), most, same_page, bases)
+        folders = named or ([] if root is None else [str(root)])
+        pages = Pages.of(data, passages, store.place_groups(), folders, most, same_page, bases)
         return replace(cls.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance)), pages.notes
 
     @cached_property
