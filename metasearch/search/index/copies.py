@@ -5,7 +5,7 @@ row in all pages that share its text.
 """
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +30,10 @@ AT_ONCE = 256
 """Rows that are read and sent together."""
 K1, B = 1.5, 0.75
 """Constants of BM25, as in a local index."""
+EXACT = 20_000
+"""Passages in the languages of a search that a database reads all, rather than search its graph of vectors (HNSW)."""
+_EXPLORED, _EXPLORED_MOST = 200, 1000
+"""Vectors of a graph that a search keeps in sight, at least and at most."""
 _MEASURED = 10_000
 """Passages in the estimate of BM25's mean length."""
 
@@ -41,7 +45,11 @@ class CopyStore(Store, Protocol):
 
     def __len__(self) -> int:
         """Return how many passages there are."""
-        return sum(self.languages.values())
+        return self.count()
+
+    def count(self, languages: Collection[str] = ()) -> int:
+        """Return how many passages some languages have, or all."""
+        return sum(self.languages[tag] for tag in set(languages or self.languages))
 
     @property
     def unknown(self) -> dict[str, str]:
@@ -68,6 +76,11 @@ class CopyStore(Store, Protocol):
     def rows_of(self, keys: Keys) -> Rows:
         """Return the rows with some keys, of keys that are there, `(r,)`."""
         return np.array(sorted(self.known_rows(first_bits(keys).tolist())), np.int64)
+
+
+def explored(top_k: int) -> int:
+    """Return how many vectors of a graph (HNSW) a search for `top_k` keeps in sight."""
+    return min(max(_EXPLORED, 2 * top_k), _EXPLORED_MOST)
 
 
 def lack_of_pages(name: str) -> RunFolderError:

@@ -34,7 +34,7 @@ from metasearch.search.index.base import (
     require_languages,
     require_queries,
 )
-from metasearch.search.index.copies import CopyStore, page_table, stacked
+from metasearch.search.index.copies import EXACT, CopyStore, explored, page_table, stacked
 from metasearch.search.index.local import PLACES, LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql_copy import (
@@ -48,12 +48,10 @@ from metasearch.search.settings import Condition
 
 log = logging.getLogger(__name__)
 
-_EXPLORED, _EXPLORED_MOST = 200, 1000
-"""Rows that a search in an index of vectors keeps in sight, at least and at most (`hnsw.ef_search`)."""
-_EXACT = 20_000
-"""Rows of some languages that are all read rather than searched in an index of vectors."""
 _NEAR, _NEAR_LEAST = 2, 100
-"""How many times as many rows as are wanted it brings, and at least: with conditions it ends once it has so many."""
+"""How many times as many rows as are wanted the graph brings, and at least: with conditions it ends once it has so many."""
+_SEEN = 5000
+"""Rows of the graph of which conditions must leave so many, at least: further ones lack some that are as near."""
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
@@ -130,10 +128,10 @@ class PostgresStore(CopyStore):
         found = []
         with self._reading() as connection:
             connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
-            explored = str(min(max(_EXPLORED, 2 * top_k), _EXPLORED_MOST))
-            connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", (explored,))
-            for inside in asked:
-                found.append(stacked(self._nearest(connection, queries, top_k, *inside)))
+            for name, value in (("ef_search", explored(top_k)), ("max_scan_tuples", max(_SEEN, _NEAR * top_k))):
+                connection.execute("SELECT set_config(%s, %s, true)", (f"hnsw.{name}", str(value)))
+            for languages, inside in zip(groups, asked, strict=True):
+                found.append(stacked(self._nearest(connection, queries, top_k, *inside, self.count(languages))))
         return found
 
     def _nearest(
@@ -144,25 +142,25 @@ class PostgresStore(CopyStore):
         sql = (
             "SELECT id, -(dense::vector <#> %(query)s::vector) AS score FROM (SELECT id, dense FROM "
             f'"{self._table}" WHERE {inside} ORDER BY dense <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near '
-            "ORDER BY score DESC, id LIMIT %(most)s"
+            "ORDER BY score DESC, id"
         )
         most = min(top_k, count)
         near = max(_NEAR * most, _NEAR_LEAST)
-        asked = [{**values, "query": query, "most": most, "near": near} for query in queries]
+        asked = [{**values, "query": query, "near": near} for query in queries]
         found: list[Any] = []
-        for exact in [True] if count <= _EXACT else [False, True]:
+        for exact in [True] if count <= EXACT else [False, True]:
             connection.execute("SELECT set_config('enable_indexscan', %s, true)", ("off" if exact else "on",))
             found = [connection.execute(sql, own).fetchall() for own in asked]
-            if all(len(own) == most for own in found):  # else conditions leave fewer rows, or the index was left early
+            if all(len(own) == near for own in found):  # else conditions leave fewer rows, or the graph was left early
                 break
-        return [_ranking(own) for own in found]
+        return [_ranking(own[:most]) for own in found]
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each: all rows are read."""
         counts, found = self._word_counts, []
         if top_k < 1:
             raise ConfigError(f"top_k {top_k}: expected 1 or more")
-        inside, values, _ = self._inside(scope.languages, scope.where)
+        inside, values = self._inside(scope.languages, scope.where)
         sql = (
             f'SELECT id, -(words <#> %(query)s::sparsevec) AS score FROM "{self._table}" '
             f"WHERE {inside} AND words <#> %(query)s::sparsevec < 0 ORDER BY score DESC, id LIMIT %(most)s"
@@ -195,7 +193,7 @@ class PostgresStore(CopyStore):
 
         A passage at several places is in the page of its first one alone.
         """
-        inside, values, _ = self._inside(scope.languages, scope.where)
+        inside, values = self._inside(scope.languages, scope.where)
         sql = (
             "SELECT id, -(dense::vector <#> %(query)s::vector), page, page_group, page_language "
             f'FROM "{self._table}" WHERE {inside} AND page_group IN '
@@ -224,15 +222,15 @@ class PostgresStore(CopyStore):
                 raise RunFolderError(f"{self.name}: it was {what} since it was opened; open it again")
             yield connection
 
-    def _inside(self, languages: Collection[str], where: Sequence[Condition]) -> tuple[str, dict[str, Any], int]:
-        """Return the condition on rows in SQL, its values, and how many rows the languages have."""
+    def _inside(self, languages: Collection[str], where: Sequence[Condition]) -> tuple[str, dict[str, Any]]:
+        """Return the condition on rows in SQL, and its values."""
         require_languages(languages, self.languages)
         values: dict[str, Any] = {}
         texts = [self._visible, *(self._condition(each, f"v{i}_", values) for i, each in enumerate(where))]
         if languages:
             texts.append("language = ANY(%(languages)s)")
             values["languages"] = sorted(set(languages))
-        return " AND ".join(texts), values, sum(self.languages[tag] for tag in set(languages or self.languages))
+        return " AND ".join(texts), values
 
     def _condition(self, condition: Condition, prefix: str, values: dict[str, Any]) -> str:
         """Return a condition in SQL, with the meaning that it has in a local index (`Column`), and add its values."""

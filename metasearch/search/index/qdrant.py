@@ -36,8 +36,10 @@ from metasearch.search.index.base import (
     require_queries,
 )
 from metasearch.search.index.copies import (
+    EXACT,
     CopyStore,
     digest,
+    explored,
     lack_of_pages,
     mean_length,
     numbers_of_keys,
@@ -113,17 +115,18 @@ class QdrantCollection:
             raise RunFolderError(f"{shown}: the server cannot be reached: {error}") from None
 
     def state(self) -> dict[str, Any] | None:
-        """Return the collection's metadata, or None."""
+        """Return the collection's metadata, and whether it is `optimised`; or None."""
         if not self.call("collection_exists"):
             return None
-        found = dict(self.call("get_collection").config.metadata or {})
+        known = self.call("get_collection")
+        found = dict(known.config.metadata or {})
         if found.get("format") != FORMAT or found.get("schema") != SCHEMA:
             raise RunFolderError(
                 f"{self.address.shown}: this release of metasearch did not make the collection; choose another"
             )
         if "pages" not in found:
             raise lack_of_pages(self.address.shown)
-        return found
+        return {**found, "optimised": known.status == self.models.CollectionStatus.GREEN}
 
     def digests(self) -> dict[int, int]:
         """Return each point's number and digest."""
@@ -268,9 +271,14 @@ class QdrantStore(CopyStore):
             raise ConfigError(f"top_k {top_k}: expected 1 or more")
         models, conditions = self._collection.models, self._inside(languages, where)
         inside = models.Filter(must=conditions) if conditions else None
-        # int8 vectors find twice as many points as are wanted, and float32 vectors rank them.
-        exact = models.SearchParams(quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0))
-        how = {"using": using, "limit": top_k, "filter": inside, "params": exact if using != WORDS else None}
+        # int8 vectors find twice as many points as are wanted, and float32 vectors rank them. Until Qdrant optimises
+        # its graph (HNSW), points that were deleted or replaced separate others in it from all queries.
+        params = models.SearchParams(
+            exact=not self.state["optimised"] or self.count(languages) <= EXACT,
+            hnsw_ef=explored(top_k),
+            quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0),
+        )
+        how = {"using": using, "limit": top_k, "filter": inside, "params": params if using != WORDS else None}
         requests = [models.QueryRequest(query=query, **how) for query in queries]
         answers = self._collection.call("query_batch_points", requests=requests) if requests else []
         found = []

@@ -237,7 +237,7 @@ def test_files_and_folders_are_conditions(postgres, tmp_path):
 
 @pytest.mark.slow
 def test_an_index_of_vectors_finds_most_of_the_best_and_all_that_meet_a_rare_condition(postgres, tmp_path, monkeypatch):
-    monkeypatch.setattr("metasearch.search.index.postgresql._EXACT", 0)
+    monkeypatch.setattr("metasearch.search.index.postgresql.EXACT", 0)
     content = made(3000)  # of files with thirty passages each
     copied(postgres, tmp_path / "a", content)
     local = LocalStore.open(tmp_path / "a")

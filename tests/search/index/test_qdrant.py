@@ -1,9 +1,11 @@
 """A collection of Qdrant, in the client's own engine: a copy of a local index that answers as it does."""
 
+import numpy as np
 import pytest
 
 from helpers.indexes import cut_words as words
-from helpers.indexes import made, queries, write_index
+from helpers.indexes import found_by, made, queries, texts_of, write_index
+from helpers.qdrant_edge import CollectionStatus, EdgeClient
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.qdrant import Address, QdrantStore
@@ -65,6 +67,30 @@ def test_a_copy_of_an_earlier_release_without_pages_is_one_line(tmp_path, client
     for use in (lambda: QdrantStore(ADDRESS, client), lambda: copied(client, tmp_path / "second", made(9))):
         with pytest.raises(RunFolderError, match="without pages; delete it, and call metasearch index DOCUMENTS"):
             use()
+
+
+@pytest.mark.parametrize("exact", [0, 20_000])
+def test_a_copy_finds_the_hits_of_its_folder_after_most_passages_were_deleted(tmp_path, monkeypatch, exact):
+    """In Qdrant's own engine, whose graph loses most hits until it is optimised, as a server does in the background."""
+    monkeypatch.setattr("metasearch.search.index.qdrant.EXACT", exact)
+    client, content = EdgeClient(tmp_path / "edge"), made(3000)
+    copied(client, tmp_path / "before", content)
+    client.busy = True
+    index, result = copied(client, tmp_path / "after", content.part(range(0, 3000, 50)))
+    assert result.deleted == 3000 - 60
+
+    def recall(store):
+        """Return the share of the folder's best ten."""
+        found = [texts_of(found_by(each, queries(50), 10)) for each in (index, store)]
+        return np.mean([len({*a} & {*b}) / 10 for a, b in zip(*found, strict=True)])
+
+    waiting = QdrantStore(ADDRESS, client)
+    assert recall(waiting) >= 0.99
+    client.status = CollectionStatus.GREEN
+    assert (recall(QdrantStore(ADDRESS, client)) < 0.9) == (exact == 0)
+    client.optimise()
+    assert waiting.changed()
+    assert recall(waiting.reopen()) >= 0.95
 
 
 def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, monkeypatch):
