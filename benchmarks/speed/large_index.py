@@ -270,7 +270,7 @@ def built(way: Way, folder: Path, place: Path) -> Row:
     began = time.process_time()
     way.build(place, vectors)
     taken = time.process_time() - began
-    return {"build": taken, "disk": sum(path.stat().st_size for path in place.rglob("*.*") if path.is_file()) / 1e6}
+    return {"build": taken, "disk": sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) / 1e6}
 
 
 def searched(way: Way, folder: Path, place: Path, least: float) -> Row:

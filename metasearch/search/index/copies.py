@@ -32,7 +32,7 @@ K1, B = 1.5, 0.75
 """Constants of BM25, as in a local index."""
 EXACT = 20_000
 """Passages in the languages of a search that a database reads all, rather than search its graph of vectors (HNSW)."""
-_EXPLORED, _EXPLORED_MOST = 200, 1000
+_EXPLORED, EXPLORED_MOST = 200, 1000
 """Vectors of a graph that a search keeps in sight, at least and at most."""
 _MEASURED = 10_000
 """Passages in the estimate of BM25's mean length."""
@@ -80,7 +80,7 @@ class CopyStore(Store, Protocol):
 
 def explored(top_k: int) -> int:
     """Return how many vectors of a graph (HNSW) a search for `top_k` keeps in sight."""
-    return min(max(_EXPLORED, 2 * top_k), _EXPLORED_MOST)
+    return min(max(_EXPLORED, 2 * top_k), EXPLORED_MOST)
 
 
 def lack_of_pages(name: str) -> RunFolderError:

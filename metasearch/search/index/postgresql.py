@@ -34,7 +34,7 @@ from metasearch.search.index.base import (
     require_languages,
     require_queries,
 )
-from metasearch.search.index.copies import EXACT, CopyStore, explored, page_table, stacked
+from metasearch.search.index.copies import EXACT, EXPLORED_MOST, CopyStore, explored, page_table, stacked
 from metasearch.search.index.local import PLACES, LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql_copy import (
@@ -49,9 +49,7 @@ from metasearch.search.settings import Condition
 log = logging.getLogger(__name__)
 
 _NEAR, _NEAR_LEAST = 2, 100
-"""How many times as many rows as are wanted the graph brings, and at least: with conditions it ends once it has so many."""
-_SEEN = 5000
-"""Rows of the graph of which conditions must leave so many, at least: further ones lack some that are as near."""
+"""How many times as many rows as are wanted the graph (HNSW) has to bring, and at least."""
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
@@ -127,9 +125,12 @@ class PostgresStore(CopyStore):
         asked = [self._inside(languages, where) for languages in groups]
         found = []
         with self._reading() as connection:
-            connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
-            for name, value in (("ef_search", explored(top_k)), ("max_scan_tuples", max(_SEEN, _NEAR * top_k))):
-                connection.execute("SELECT set_config(%s, %s, true)", (f"hnsw.{name}", str(value)))
+            # After many rows that do not meet the conditions, a search that goes on misses near rows that do.
+            for name, value in (
+                ("iterative_scan", "off" if where else "relaxed_order"),
+                ("ef_search", str(EXPLORED_MOST if where else explored(top_k))),
+            ):
+                connection.execute("SELECT set_config(%s, %s, true)", (f"hnsw.{name}", value))
             for languages, inside in zip(groups, asked, strict=True):
                 found.append(stacked(self._nearest(connection, queries, top_k, *inside, self.count(languages))))
         return found
@@ -151,7 +152,7 @@ class PostgresStore(CopyStore):
         for exact in [True] if count <= EXACT else [False, True]:
             connection.execute("SELECT set_config('enable_indexscan', %s, true)", ("off" if exact else "on",))
             found = [connection.execute(sql, own).fetchall() for own in asked]
-            if all(len(own) == near for own in found):  # else conditions leave fewer rows, or the graph was left early
+            if all(len(own) == near for own in found):  # else so few rows meet the conditions that all of them are read
                 break
         return [_ranking(own[:most]) for own in found]
 
