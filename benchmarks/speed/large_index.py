@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 import click
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from benchmarks.common.provenance import provenance
@@ -30,7 +31,10 @@ from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_
 from benchmarks.speed.index import PER_FILE, Timed
 from benchmarks.speed.memory import peak, reset_peak
 from metasearch.runs.markdown import markdown
-from metasearch.search.index.copies import numbers_of_keys
+from metasearch.search.index.copies import explored, numbers_of_keys
+from metasearch.search.index.local import LocalStore
+from metasearch.search.index.postgresql import PostgresStore
+from metasearch.search.index.postgresql_server import Address
 
 TOP, QUERIES, CLIENTS, DIMENSION = 20, 200, 8, 384
 ENCODED, AT_ONCE = 2000, 100_000
@@ -71,8 +75,6 @@ class Folder:
 
     def open(self, place: Path) -> None:
         """Open the index."""
-        from metasearch.search.index.local import LocalStore
-
         self.store = LocalStore.open(place, threads=1)
 
     def search(self, query: Vectors, effort: int) -> Found:
@@ -141,6 +143,46 @@ class Usearch:
         return self.index.search(query[0], TOP, threads=1).keys.astype(np.int64)
 
 
+class Qdrant:
+    """Qdrant's engine (`qdrant-edge-py`), with the vectors and the search of a copy (`QdrantStore`)."""
+
+    efforts = (explored(TOP), *EFFORTS[-4:])
+
+    def __init__(self) -> None:
+        import qdrant_edge
+
+        self.edge = qdrant_edge
+
+    def build(self, place: Path, vectors: Vectors) -> None:
+        """Write the index."""
+        edge = self.edge
+        vector = edge.EdgeVectorParams(size=DIMENSION, distance=edge.Distance.Dot, on_disk=True)
+        int8 = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, always_ram=True)
+        optimizers = edge.EdgeOptimizersConfig(default_segment_number=1)
+        place.mkdir()
+        config = edge.EdgeConfig(vectors={"dense": vector}, quantization_config=int8, optimizers=optimizers)
+        shard = edge.EdgeShard.create(str(place), config)
+        for start in range(0, len(vectors), PER_FILE):
+            part = vectors[start : start + PER_FILE].tolist()
+            points = [edge.Point(start + i, {"dense": own}, {}) for i, own in enumerate(part)]
+            shard.update(edge.UpdateOperation.upsert_points(points))
+        shard.optimize()
+        shard.close()
+
+    def open(self, place: Path) -> None:
+        """Open the index."""
+        self.shard = self.edge.EdgeShard.load(str(place))
+
+    def search(self, query: Vectors, effort: int) -> Found:
+        """Return the numbers of the best vectors."""
+        edge = self.edge
+        rescored = edge.QuantizationSearchParams(rescore=True, oversampling=2.0)
+        params = edge.SearchParams(hnsw_ef=effort, quantization=rescored)
+        nearest = edge.Query.Nearest(query[0].tolist(), using="dense")
+        found = self.shard.query(edge.QueryRequest(limit=TOP, query=nearest, params=params))
+        return np.array([point.id for point in found], np.int64)
+
+
 class Postgres:
     """A copy of the folder's index in PostgreSQL with pgvector, as metasearch searches it; without words for BM25."""
 
@@ -152,7 +194,6 @@ class Postgres:
     def build(self, place: Path, vectors: Vectors) -> None:
         """Copy the folder beside `place`."""
         from metasearch.search.index.local import LocalStore
-        from metasearch.search.index.postgresql import PostgresStore
 
         index = LocalStore.open(place.with_name("folder"))
         keys = numbers_of_keys(index.row_keys())
@@ -162,12 +203,16 @@ class Postgres:
 
     def open(self, place: Path) -> None:
         """Open the copy."""
-        from metasearch.search.index.postgresql import PostgresStore
-
         self.store = PostgresStore.open(self.address)
         numbers = np.load(place / "numbers.npy")
         self.order = np.argsort(numbers)
         self.sorted = numbers[self.order]
+
+    def size(self) -> int:
+        """Return the bytes of the table and its indexes."""
+        with PostgresStore.open(self.address)._server.connection() as connection:
+            sql = "SELECT pg_total_relation_size(%s)"
+            return int(connection.execute(sql, (Address.parse(self.address).table,)).fetchone()[0])
 
     def search(self, query: Vectors, effort: int) -> Found:
         """Return the numbers of the best vectors."""
@@ -180,11 +225,13 @@ WAYS: dict[str, Callable[[str], Way]] = {
     "faiss-flat": lambda _: Faiss(graph=False),
     "faiss-hnsw": lambda _: Faiss(graph=True),
     "usearch-hnsw": lambda _: Usearch(),
+    "qdrant": lambda _: Qdrant(),
     "postgresql": Postgres,
 }
 NAMES = {
     "folder": "folder, int8", "faiss-flat": "faiss, flat, float32", "faiss-hnsw": "faiss, HNSW, float32",
-    "usearch-hnsw": "usearch, HNSW, int8", "postgresql": "PostgreSQL, HNSW, float16",
+    "usearch-hnsw": "usearch, HNSW, int8", "qdrant": "Qdrant, HNSW, int8, float32",
+    "postgresql": "PostgreSQL, HNSW, float16",
 }  # fmt: skip
 
 
@@ -264,37 +311,44 @@ def prepare(place: Path, data: Path | None, count: int) -> Path:
 # What is measured: each in a process of its own.
 
 
+def spent(way: Way) -> float:
+    """Return the CPU seconds of this process so far, and of a server on this machine."""
+    servers = [each for each in psutil.process_iter(["name", "cpu_times"]) if each.info["name"] == "postgres"]
+    return time.process_time() + sum(sum(each.info["cpu_times"][:4]) for each in servers if isinstance(way, Postgres))
+
+
 def built(way: Way, folder: Path, place: Path) -> Row:
     """Build an index; return seconds of CPU time, and megabytes on disk."""
     vectors = np.load(folder / "vectors.npy", mmap_mode="r")
-    began = time.process_time()
+    began = spent(way)
     way.build(place, vectors)
-    taken = time.process_time() - began
-    return {"build": taken, "disk": sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) / 1e6}
+    taken = spent(way) - began
+    size = way.size() if isinstance(way, Postgres) else sum(each.stat().st_blocks * 512 for each in place.rglob("*"))
+    return {"build": taken, "disk": size / 1e6}
 
 
 def searched(way: Way, folder: Path, place: Path, least: float) -> Row:
     """Open an index and search it, ever deeper until its recall is at least `least`."""
     queries, best = np.load(folder / "queries.npy"), np.load(folder / "best.npy")
     held = reset_peak()
-    began = time.process_time()
+    began = spent(way)
     way.open(place)
     way.search(queries[:1], way.efforts[0])
-    opened = time.process_time() - began
+    opened = spent(way) - began
     for effort in way.efforts:
-        began = time.perf_counter(), time.process_time()
+        start = time.perf_counter(), spent(way)
         found = [way.search(queries[i : i + 1], effort) for i in range(len(queries))]
-        wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
+        wall, processor = time.perf_counter() - start[0], spent(way) - start[1]
         recall = float(np.mean([len({*own} & {*all_}) / TOP for own, all_ in zip(found, best.tolist(), strict=True)]))
         if recall >= least:
             break
-    began = time.perf_counter(), time.process_time()
+    start = time.perf_counter(), spent(way)
     with ThreadPoolExecutor(CLIENTS) as clients:
         list(clients.map(lambda i: way.search(queries[i : i + 1], effort), range(len(queries))))
-    each = len(queries) / (time.perf_counter() - began[0])
+    each = len(queries) / (time.perf_counter() - start[0])
     return {
         "open": opened, "ms": 1e3 * processor / len(queries), "wall_ms": 1e3 * wall / len(queries),
-        "clients": each, "clients_cpu": len(queries) / (time.process_time() - began[1]),
+        "clients": each, "clients_cpu": len(queries) / (spent(way) - start[1]),
         "memory": (peak() - held) / 1e6, "recall": recall, "effort": effort,
     }  # fmt: skip
 
@@ -302,14 +356,14 @@ def searched(way: Way, folder: Path, place: Path, least: float) -> Row:
 def table(rows: list[Row]) -> str:
     """Return the newest figures of each way and number of passages."""
     found = latest_rows(rows, lambda row: (row["passages"], row["way"]))
-    lines = [
-        [
-            f"{row['passages']:,}", NAMES[row["way"]], f"{row['recall']:.3f}", f"{row['build']:,.0f}",
-            f"{row['open']:.1f}", f"{row['ms']:.1f}", f"{row['clients']:,.0f}", f"{row['memory']:,.0f}",
-            f"{row['disk']:,.0f}",
-        ]
-        for row in sorted(found, key=lambda row: (row["passages"], list(WAYS).index(row["way"])))
-    ]  # fmt: skip
+    found.sort(key=lambda row: (row["passages"], list(WAYS).index(row["way"])))
+    lines = []
+    for row in found:
+        memory = "" if row["way"] == "postgresql" else f"{row['memory']:,.0f}"  # of the server it is not known
+        times = [f"{row['build']:,.0f}", f"{row['open']:.1f}", f"{row['ms']:.1f}", f"{row['clients']:,.0f}"]
+        lines.append(
+            [f"{row['passages']:,}", NAMES[row["way"]], f"{row['recall']:.3f}", *times, memory, f"{row['disk']:,.0f}"]
+        )
     heads = ["recall@20", "build, s", "open, s", "1 query, ms", "8 clients, queries/s", "memory, MB", "disk, MB"]
     return markdown(["passages", "index", *heads], lines, left=2)
 
