@@ -31,10 +31,10 @@ from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_
 from benchmarks.speed.index import PER_FILE, Timed
 from benchmarks.speed.memory import peak, reset_peak
 from metasearch.runs.markdown import markdown
-from metasearch.search.index.copies import explored, numbers_of_keys
+from metasearch.search.index.copies import EXPLORED, numbers_of_keys
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.postgresql import PostgresStore
-from metasearch.search.index.postgresql_server import Address
+from metasearch.search.index.postgresql_server import Server
 
 TOP, QUERIES, CLIENTS, DIMENSION = 20, 200, 8, 384
 ENCODED, AT_ONCE = 2000, 100_000
@@ -114,14 +114,14 @@ class Faiss:
 
 
 class Usearch:
-    """usearch, HNSW with vectors in int8."""
+    """usearch, HNSW with vectors in float16: its int8 has one step for all vectors, which is too coarse here."""
 
     efforts = EFFORTS
 
     def _empty(self) -> Any:
         from usearch.index import Index
 
-        return Index(ndim=DIMENSION, metric="cos", dtype="i8", connectivity=GRAPH, expansion_add=BUILT)
+        return Index(ndim=DIMENSION, metric="cos", dtype="f16", connectivity=GRAPH, expansion_add=BUILT)
 
     def build(self, place: Path, vectors: Vectors) -> None:
         """Write the index."""
@@ -146,7 +146,7 @@ class Usearch:
 class Qdrant:
     """Qdrant's engine (`qdrant-edge-py`), with the vectors and the search of a copy (`QdrantStore`)."""
 
-    efforts = (explored(TOP), *EFFORTS[-4:])
+    efforts = (EXPLORED,)
 
     def __init__(self) -> None:
         import qdrant_edge
@@ -210,9 +210,10 @@ class Postgres:
 
     def size(self) -> int:
         """Return the bytes of the table and its indexes."""
-        with PostgresStore.open(self.address)._server.connection() as connection:
+        server = Server(self.address)
+        with server.connection() as connection:
             sql = "SELECT pg_total_relation_size(%s)"
-            return int(connection.execute(sql, (Address.parse(self.address).table,)).fetchone()[0])
+            return int(connection.execute(sql, (server.address.table,)).fetchone()[0])
 
     def search(self, query: Vectors, effort: int) -> Found:
         """Return the numbers of the best vectors."""
@@ -230,7 +231,7 @@ WAYS: dict[str, Callable[[str], Way]] = {
 }
 NAMES = {
     "folder": "folder, int8", "faiss-flat": "faiss, flat, float32", "faiss-hnsw": "faiss, HNSW, float32",
-    "usearch-hnsw": "usearch, HNSW, int8", "qdrant": "Qdrant, HNSW, int8, float32",
+    "usearch-hnsw": "usearch, HNSW, float16", "qdrant": "Qdrant, HNSW, int8, float32",
     "postgresql": "PostgreSQL, HNSW, float16",
 }  # fmt: skip
 

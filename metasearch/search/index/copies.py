@@ -32,8 +32,8 @@ K1, B = 1.5, 0.75
 """Constants of BM25, as in a local index."""
 EXACT = 20_000
 """Passages in the languages of a search that a database reads all, rather than search its graph of vectors (HNSW)."""
-_EXPLORED, EXPLORED_MOST = 200, 1000
-"""Vectors of a graph that a search keeps in sight, at least and at most."""
+EXPLORED = 1000
+"""Vectors of a graph that a search keeps in sight: the most that pgvector takes."""
 _MEASURED = 10_000
 """Passages in the estimate of BM25's mean length."""
 
@@ -78,22 +78,22 @@ class CopyStore(Store, Protocol):
         return np.array(sorted(self.known_rows(first_bits(keys).tolist())), np.int64)
 
 
-def explored(top_k: int) -> int:
-    """Return how many vectors of a graph (HNSW) a search for `top_k` keeps in sight."""
-    return min(max(_EXPLORED, 2 * top_k), EXPLORED_MOST)
-
-
 def lack_of_pages(name: str) -> RunFolderError:
     """Return the error for a copy of an earlier release, whose rows have no pages."""
     how = f"delete it, and call metasearch index DOCUMENTS -o INDEX --to {name}"
     return RunFolderError(f"{name}: an earlier release made this copy, without pages; {how}")
 
 
-def stacked(ranked: Sequence[Ranking]) -> Ranking:
+def ranked(found: Sequence[tuple[int, float]]) -> Ranking:
+    """Return rows and scores as a ranking."""
+    return np.array([row for row, _ in found], np.int64), np.array([score for _, score in found], np.float32)
+
+
+def stacked(found: Sequence[Ranking]) -> Ranking:
     """Return the rankings of queries as one, `(q, K)`: as many rows as each of them has."""
-    shape = len(ranked), min((len(rows) for rows, _ in ranked), default=0)
-    rows = np.array([own[: shape[1]] for own, _ in ranked], np.int64).reshape(shape)
-    return rows, np.array([own[: shape[1]] for _, own in ranked], np.float32).reshape(shape)
+    shape = len(found), min((len(rows) for rows, _ in found), default=0)
+    rows = np.array([own[: shape[1]] for own, _ in found], np.int64).reshape(shape)
+    return rows, np.array([own[: shape[1]] for _, own in found], np.float32).reshape(shape)
 
 
 def numbers_of_keys(keys: Keys) -> Rows:

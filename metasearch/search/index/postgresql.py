@@ -9,7 +9,7 @@ each word.
 import json
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load
 
-from metasearch.errors import ConfigError, RunFolderError
+from metasearch.errors import RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
     ALL,
@@ -34,7 +34,7 @@ from metasearch.search.index.base import (
     require_languages,
     require_queries,
 )
-from metasearch.search.index.copies import EXACT, EXPLORED_MOST, CopyStore, explored, page_table, stacked
+from metasearch.search.index.copies import EXACT, EXPLORED, CopyStore, page_table, ranked, stacked
 from metasearch.search.index.local import PLACES, LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql_copy import (
@@ -122,24 +122,16 @@ class PostgresStore(CopyStore):
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         require_queries(vectors, top_k)
         queries = [str(vector.tolist()) for vector in vectors]
-        asked = [self._inside(languages, where) for languages in groups]
-        found = []
         with self._reading() as connection:
             # After many rows that do not meet the conditions, a search that goes on misses near rows that do.
-            for name, value in (
-                ("iterative_scan", "off" if where else "relaxed_order"),
-                ("ef_search", str(EXPLORED_MOST if where else explored(top_k))),
-            ):
-                connection.execute("SELECT set_config(%s, %s, true)", (f"hnsw.{name}", value))
-            for languages, inside in zip(groups, asked, strict=True):
-                found.append(stacked(self._nearest(connection, queries, top_k, *inside, self.count(languages))))
-        return found
+            connection.execute(f"SET LOCAL hnsw.iterative_scan = {'off' if where else 'relaxed_order'}")
+            connection.execute(f"SET LOCAL hnsw.ef_search = {EXPLORED}")
+            scopes = [Scope(languages, where) for languages in groups]
+            return [stacked(self._nearest(connection, queries, top_k, scope)) for scope in scopes]
 
-    def _nearest(
-        self, connection: Any, queries: Sequence[str], top_k: int, inside: str,
-        values: Mapping[str, Any], count: int,
-    ) -> list[Ranking]:  # fmt: skip
-        """Return for each query the best of the rows inside: found by rounded vectors, ranked by the query's own."""
+    def _nearest(self, connection: Any, queries: Sequence[str], top_k: int, scope: Scope) -> list[Ranking]:
+        """Return for each query the best of the rows in scope: found by rounded vectors, ranked by the query's own."""
+        (inside, values), count = self._inside(scope), self.count(scope.languages)
         sql = (
             "SELECT id, -(dense::vector <#> %(query)s::vector) AS score FROM (SELECT id, dense FROM "
             f'"{self._table}" WHERE {inside} ORDER BY dense <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near '
@@ -154,14 +146,12 @@ class PostgresStore(CopyStore):
             found = [connection.execute(sql, own).fetchall() for own in asked]
             if all(len(own) == near for own in found):  # else so few rows meet the conditions that all of them are read
                 break
-        return [_ranking(own[:most]) for own in found]
+        return [ranked(own[:most]) for own in found]
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each: all rows are read."""
         counts, found = self._word_counts, []
-        if top_k < 1:
-            raise ConfigError(f"top_k {top_k}: expected 1 or more")
-        inside, values = self._inside(scope.languages, scope.where)
+        inside, values = self._inside(scope)
         sql = (
             f'SELECT id, -(words <#> %(query)s::sparsevec) AS score FROM "{self._table}" '
             f"WHERE {inside} AND words <#> %(query)s::sparsevec < 0 ORDER BY score DESC, id LIMIT %(most)s"
@@ -171,7 +161,7 @@ class PostgresStore(CopyStore):
                 known = {word: counts[word] for word in map(int, cut) if word in counts}
                 weights = {word: np.log1p((len(self) - n + 0.5) / (n + 0.5)) for word, n in known.items()}
                 asked = {**values, "query": sparse_text(weights), "most": top_k}
-                found.append(_ranking(connection.execute(sql, asked).fetchall()))
+                found.append(ranked(connection.execute(sql, asked).fetchall()))
         return found
 
     @cached_property
@@ -194,7 +184,7 @@ class PostgresStore(CopyStore):
 
         A passage at several places is in the page of its first one alone.
         """
-        inside, values = self._inside(scope.languages, scope.where)
+        inside, values = self._inside(scope)
         sql = (
             "SELECT id, -(dense::vector <#> %(query)s::vector), page, page_group, page_language "
             f'FROM "{self._table}" WHERE {inside} AND page_group IN '
@@ -223,14 +213,14 @@ class PostgresStore(CopyStore):
                 raise RunFolderError(f"{self.name}: it was {what} since it was opened; open it again")
             yield connection
 
-    def _inside(self, languages: Collection[str], where: Sequence[Condition]) -> tuple[str, dict[str, Any]]:
+    def _inside(self, scope: Scope) -> tuple[str, dict[str, Any]]:
         """Return the condition on rows in SQL, and its values."""
-        require_languages(languages, self.languages)
+        require_languages(scope.languages, self.languages)
         values: dict[str, Any] = {}
-        texts = [self._visible, *(self._condition(each, f"v{i}_", values) for i, each in enumerate(where))]
-        if languages:
+        texts = [self._visible, *(self._condition(each, f"v{i}_", values) for i, each in enumerate(scope.where))]
+        if scope.languages:
             texts.append("language = ANY(%(languages)s)")
-            values["languages"] = sorted(set(languages))
+            values["languages"] = sorted(set(scope.languages))
         return " AND ".join(texts), values
 
     def _condition(self, condition: Condition, prefix: str, values: dict[str, Any]) -> str:
@@ -247,10 +237,6 @@ class PostgresStore(CopyStore):
         values |= {f"{prefix}{i}": json.dumps({level: {name: [value]}}) for i, value in enumerate(equal)}
         text = " OR ".join(f"filters @> %({prefix}{i})s::jsonb" for i in range(len(equal)))
         return f"({text})" if operator == "=" else f"({text}) IS NOT TRUE"
-
-
-def _ranking(found: Sequence[tuple[int, float]]) -> Ranking:
-    return np.array([row for row, _ in found], np.int64), np.array([score for _, score in found], np.float32)
 
 
 STORE_POSTGRESQL = PostgresStore
