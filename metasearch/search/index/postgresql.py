@@ -48,9 +48,6 @@ from metasearch.search.settings import Condition
 
 log = logging.getLogger(__name__)
 
-_NEAR, _NEAR_LEAST = 2, 100
-"""How many times as many rows as are wanted the graph (HNSW) has to bring, and at least."""
-
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
@@ -138,7 +135,7 @@ class PostgresStore(CopyStore):
             "ORDER BY score DESC, id"
         )
         most = min(top_k, count)
-        near = max(_NEAR * most, _NEAR_LEAST)
+        near = max(2 * most, 100)
         asked = [{**values, "query": query, "near": near} for query in queries]
         found: list[Any] = []
         for exact in [True] if count <= EXACT else [False, True]:

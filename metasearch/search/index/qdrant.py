@@ -269,16 +269,19 @@ class QdrantStore(CopyStore):
     def _ranked(self, queries: Sequence[Any], using: str, top_k: int, scope: Scope) -> list[Ranking]:
         models, conditions = self._collection.models, self._inside(scope)
         inside = models.Filter(must=conditions) if conditions else None
-        # int8 vectors find twice as many points as are wanted, and float32 vectors rank them. Until Qdrant optimises
-        # its graph (HNSW), points that were deleted or replaced separate others in it from all queries.
-        params = models.SearchParams(
-            exact=not self.state["optimised"] or self.count(scope.languages) <= EXACT,
-            hnsw_ef=EXPLORED,
-            quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0),
-        )
-        how = {"using": using, "limit": top_k, "filter": inside, "params": params if using != WORDS else None}
-        requests = [models.QueryRequest(query=query, **how) for query in queries]
-        answers = self._collection.call("query_batch_points", requests=requests) if requests else []
+        # int8 vectors find twice as many points as are wanted, and float32 vectors rank them.
+        rescored = models.QuantizationSearchParams(rescore=True, oversampling=2.0)
+        # Points that fail conditions or were deleted cut the graph (HNSW) apart, deleted ones until it is optimised.
+        acorn = models.AcornSearchParams(enable=bool(scope.where), max_selectivity=1.0)
+        whole = using == WORDS or not self.state["optimised"] or self.count(scope.languages) <= EXACT
+        answers: list[Any] = []
+        for exact in [True] if whole else [False, True]:
+            params = models.SearchParams(hnsw_ef=EXPLORED, exact=exact, acorn=acorn, quantization=rescored)
+            how = {"using": using, "limit": top_k, "filter": inside, "params": params if using != WORDS else None}
+            requests = [models.QueryRequest(query=query, **how) for query in queries]
+            answers = self._collection.call("query_batch_points", requests=requests) if requests else []
+            if all(len(answer.points) == top_k for answer in answers):  # else few points meet the conditions
+                break
         # Of equal scores the lower number comes first, as Qdrant promises no order.
         ordered = (sorted(answer.points, key=lambda point: (-point.score, point.id)) for answer in answers)
         return [ranked([(point.id, point.score) for point in points]) for points in ordered]

@@ -1,5 +1,7 @@
 """A collection of Qdrant, in the client's own engine: a copy of a local index that answers as it does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.qdrant import Address, QdrantStore
 from metasearch.search.index.stores import database, is_address, open_store
+from metasearch.search.settings import parse_conditions
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
 
@@ -69,6 +72,14 @@ def test_a_copy_of_an_earlier_release_without_pages_is_one_line(tmp_path, client
             use()
 
 
+def recall(store, index, **how):
+    """Return the share of the best ten in an index, or of fewer that there are, among those that a store finds."""
+    asked = queries(50)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True)  # longer ones are cut off where vectors are in int8
+    found = [texts_of(found_by(each, asked, 10, **how)) for each in (index, store)]
+    return np.mean([len({*best} & {*own}) / len(best) for best, own in zip(*found, strict=True)])
+
+
 @pytest.mark.parametrize("exact", [0, 20_000])
 def test_a_copy_finds_the_hits_of_its_folder_after_most_passages_were_deleted(tmp_path, monkeypatch, exact):
     """In Qdrant's own engine, whose graph loses most hits until it is optimised, as a server does in the background."""
@@ -79,18 +90,25 @@ def test_a_copy_finds_the_hits_of_its_folder_after_most_passages_were_deleted(tm
     index, result = copied(client, tmp_path / "after", content.part(range(0, 3000, 50)))
     assert result.deleted == 3000 - 60
 
-    def recall(store):
-        """Return the share of the folder's best ten."""
-        found = [texts_of(found_by(each, queries(50), 10)) for each in (index, store)]
-        return np.mean([len({*a} & {*b}) / 10 for a, b in zip(*found, strict=True)])
-
     waiting = QdrantStore(ADDRESS, client)
-    assert recall(waiting) >= 0.99
+    assert recall(waiting, index) >= 0.99
     client.status = CollectionStatus.GREEN
-    assert (recall(QdrantStore(ADDRESS, client)) < 0.9) == (exact == 0)
+    assert (recall(QdrantStore(ADDRESS, client), index) < 0.9) == (exact == 0)
     client.optimise()
     assert waiting.changed()
-    assert recall(waiting.reopen()) >= 0.95
+    assert recall(waiting.reopen(), index) >= 0.95
+
+
+@pytest.mark.parametrize("price", [1, 10, 50])
+def test_a_rare_condition_finds_the_best_of_all_points_that_meet_it(tmp_path, monkeypatch, price):
+    """In Qdrant's own engine, whose graph has no links between the points that meet it: 0.2, 2 and 10 % of them."""
+    monkeypatch.setattr("metasearch.search.index.qdrant.EXACT", 0)
+    content = made(3000)
+    for i, passage in enumerate(content.passages):
+        content.passages[i] = replace(passage, fields={"price": i % 500})
+    client = EdgeClient(tmp_path / "edge")
+    index, _ = copied(client, tmp_path / "index", content)
+    assert recall(QdrantStore(ADDRESS, client), index, where=parse_conditions([f"price<{price}"])) >= 0.97
 
 
 def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, monkeypatch):
