@@ -184,7 +184,7 @@ class Qdrant:
 
 
 class Postgres:
-    """A copy of the folder's index in PostgreSQL with pgvector, as metasearch searches it; without words for BM25."""
+    """A copy of the folder's index in PostgreSQL with pgvector, as metasearch searches it; each text has one word."""
 
     efforts = (0,)
 
@@ -197,7 +197,7 @@ class Postgres:
 
         index = LocalStore.open(place.with_name("folder"))
         keys = numbers_of_keys(index.row_keys())
-        PostgresStore.copy(index, self.address, lambda texts: [[] for _ in texts], lambda done, total: None)
+        PostgresStore.copy(index, self.address, lambda texts: [[0] for _ in texts], lambda done, total: None)
         place.mkdir()
         np.save(place / "numbers.npy", keys)
 
@@ -355,17 +355,17 @@ def searched(way: Way, folder: Path, place: Path, least: float) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    """Return the newest figures of each way and number of passages."""
+    """Return the newest figures of each way and number of passages; all times are of the CPU."""
     found = latest_rows(rows, lambda row: (row["passages"], row["way"]))
     found.sort(key=lambda row: (row["passages"], list(WAYS).index(row["way"])))
     lines = []
     for row in found:
         memory = "" if row["way"] == "postgresql" else f"{row['memory']:,.0f}"  # of the server it is not known
-        times = [f"{row['build']:,.0f}", f"{row['open']:.1f}", f"{row['ms']:.1f}", f"{row['clients']:,.0f}"]
+        times = [f"{row['build']:,.0f}", f"{row['open']:.1f}", f"{row['ms']:.1f}", f"{row['clients_cpu']:,.0f}"]
         lines.append(
             [f"{row['passages']:,}", NAMES[row["way"]], f"{row['recall']:.3f}", *times, memory, f"{row['disk']:,.0f}"]
         )
-    heads = ["recall@20", "build, s", "open, s", "1 query, ms", "8 clients, queries/s", "memory, MB", "disk, MB"]
+    heads = ["recall@20", "build, s", "open, s", "1 query, ms", "8 clients, queries a CPU s", "memory, MB", "disk, MB"]
     return markdown(["passages", "index", *heads], lines, left=2)
 
 

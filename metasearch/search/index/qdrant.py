@@ -274,17 +274,17 @@ class QdrantStore(CopyStore):
         # Points that fail conditions or were deleted cut the graph (HNSW) apart, deleted ones until it is optimised.
         acorn = models.AcornSearchParams(enable=bool(scope.where), max_selectivity=1.0)
         whole = using == WORDS or not self.state["optimised"] or self.count(scope.languages) <= EXACT
-        answers: list[Any] = []
+        near, answers = max(2 * top_k, 100) if scope.where else top_k, list[Any]()
         for exact in [True] if whole else [False, True]:
             params = models.SearchParams(hnsw_ef=EXPLORED, exact=exact, acorn=acorn, quantization=rescored)
-            how = {"using": using, "limit": top_k, "filter": inside, "params": params if using != WORDS else None}
+            how = {"using": using, "limit": near, "filter": inside, "params": params if using != WORDS else None}
             requests = [models.QueryRequest(query=query, **how) for query in queries]
             answers = self._collection.call("query_batch_points", requests=requests) if requests else []
-            if all(len(answer.points) == top_k for answer in answers):  # else few points meet the conditions
+            if all(len(answer.points) == near for answer in answers):  # else few points meet the conditions
                 break
         # Of equal scores the lower number comes first, as Qdrant promises no order.
         ordered = (sorted(answer.points, key=lambda point: (-point.score, point.id)) for answer in answers)
-        return [ranked([(point.id, point.score) for point in points]) for points in ordered]
+        return [ranked([(point.id, point.score) for point in points[:top_k]]) for points in ordered]
 
     def _inside(self, scope: Scope) -> list[Any]:
         require_languages(scope.languages, self.languages)

