@@ -34,8 +34,9 @@ from metasearch.runs.markdown import markdown
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.query.searcher import QUERY
-from metasearch.search.tune.adapt.job import join_labels
+from metasearch.search.tune.adapt.job import SEARCHED
 from metasearch.search.tune.adapt.searched import SearchedIndex
+from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import ADAPTER, ANSWERED
 
 ROWS = RESULTS / "adaptation.jsonl"
@@ -119,7 +120,7 @@ def metrics(pool: Pool, labelled: Array) -> Iterator[tuple[str, Array]]:
         for row in rows
         if (row["page"], row["language"]) in place
     ]
-    joined = join_labels(pool.store, load_labels(labels, named=True), 4, None)
+    joined, _ = Labels.on_index(pool.store, load_labels(labels, named=True), 4, None, SEARCHED)
     index = replace(pool.index, passages=joined.everything.candidates)
     yield MAP, np.eye(pool.vectors.shape[1], dtype=np.float32)
     for form in (ADAPTER, ANSWERED):

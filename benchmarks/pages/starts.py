@@ -45,7 +45,7 @@ from metasearch.errors import Interrupted
 from metasearch.pipelines.factory import make_gradients
 from metasearch.runs.callbacks import SILENT
 from metasearch.search.query.searcher import QUERY
-from metasearch.search.tune.adapt.metric import Differences
+from metasearch.search.tune.adapt.metric import learn_adapter
 from metasearch.search.tune.steps import ANSWERED, REMEMBERED
 from metasearch.training.schedule import schedule
 from metasearch.training.trainer import Trainer
@@ -188,8 +188,7 @@ def choose(base: ms.Encoder, others: Sequence[Manual], start: str) -> Choice:
 def closed(manual: Manual, labels: RetrievalData, before: Array) -> Array:
     """Return the adapter with answers behind another one, `(D, D)`."""
     through = ProjectedEncoder(manual.encoder, partial(mapped, matrix=before), (QUERY,))
-    behind = Differences(through, manual.index.passages)
-    return np.asarray(behind.adapter(ANSWERED, labels) @ before)
+    return np.asarray(learn_adapter(through, manual.index.passages, ANSWERED, labels) @ before)
 
 
 def arms(

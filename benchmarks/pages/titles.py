@@ -45,7 +45,7 @@ class Known:
         """Return the vectors of the questions and candidates of an index."""
         texts: tuple[tuple[Role, Any], ...] = ((QUERY, data.questions), ("candidate", data.candidates))
         keys = {role: list(dict.fromkeys(each.text for each in own)) for role, own in texts}
-        pairs = (zip(own, index.encoder.encode(own, role), strict=True) for role, own in keys.items())
+        pairs = (zip(own, index.encode(own, role), strict=True) for role, own in keys.items())
         return cls({(role, text): vector for role, own in zip(keys, pairs, strict=True) for text, vector in own})
 
     def encode(self, texts: Sequence[str], role: Role) -> Array:

@@ -2,6 +2,9 @@
 
     python -m benchmarks.speed.first_search --against ../before
     python -m benchmarks.speed.first_search --encoder mini --against ../before
+    python -m benchmarks.speed.first_search --encoder tiny --against ../before --pages ~/pages
+
+With `--pages`, 500 HTML pages are indexed again after each got an empty line: all are read, and nothing is encoded.
 
 Two revisions take turns, in an order that changes. Both index the questions of the embedded benchmark with their own
 command, and search once before anything is measured, so that models are unpacked and files are in the memory of the
@@ -10,6 +13,7 @@ system. Each run is a process of its own. Figures are medians over rounds.
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -35,6 +39,7 @@ class Revision:
 
     def __init__(self, root: Path, index: Path, encoder: str) -> None:
         self.root, self.index, self.encoder = root, index, encoder
+        self.pages = index.with_name(f"{index.name}-pages")
         self._environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
 
     def run(self, *args: str, until_line: bool = False) -> tuple[float, float]:
@@ -72,10 +77,28 @@ class Revision:
         labels, pages = str(example / "labels.csv"), str(example / "help-pages")
         return self.run("tune", labels, "--documents", pages, "--encoder", self.encoder, "-o", str(new))
 
+    def read_pages(self) -> tuple[float, float]:
+        """Index pages that all changed in their last line alone."""
+        for page in self.pages.rglob("*.html"):
+            with page.open("a", encoding="utf-8") as file:
+                file.write("\n")
+        return self.run("index", str(self.pages), "--encoder", self.encoder, "-o", str(self.index))
+
 
 CASES = {"first search": Revision.search, "start of the server": Revision.serve, "index of one sentence": Revision.one}
 TUNE = {"tune": Revision.tune}
 """Takes minutes; not among the cases by default."""
+READING = {"read 500 changed pages": Revision.read_pages}
+"""The only case with `--pages`."""
+
+
+def copy_pages(folder: Path, target: Path) -> None:
+    """Copy 500 HTML pages that are drawn from a folder."""
+    files = sorted(folder.rglob("*.html"))
+    for page in random.Random(0).sample(files, min(500, len(files))):
+        copy = target / page.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(page, copy)
 
 
 def measure(revisions: dict[str, Revision], cases: Sequence[str], rounds: int) -> list[dict[str, Any]]:
@@ -85,7 +108,7 @@ def measure(revisions: dict[str, Revision], cases: Sequence[str], rounds: int) -
         found: dict[str, list[tuple[float, float]]] = {way: [] for way in revisions}
         for step in range(rounds + 1):
             for way in list(revisions)[:: -1 if step % 2 else 1]:
-                taken = {**CASES, **TUNE}[case](revisions[way])
+                taken = {**CASES, **TUNE, **READING}[case](revisions[way])
                 if step:  # the round before warms up
                     found[way].append(taken)
         for way, each in found.items():
@@ -112,9 +135,12 @@ def table(rows: list[dict[str, Any]]) -> str:
 @click.option("--against", type=click.Path(path_type=Path, exists=True, resolve_path=True), help="Another revision.")
 @click.option("--encoder", default="e5", show_default=True)
 @click.option("--case", "cases", type=click.Choice([*CASES, *TUNE]), multiple=True, default=[*CASES], show_default=True)
+@click.option("--pages", type=click.Path(path_type=Path, exists=True), help="Folder with HTML pages, at any depth.")
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Rows to add to.")
-def main(against: Path | None, encoder: str, cases: Sequence[str], rounds: int, output: Path | None) -> None:
+def main(
+    against: Path | None, encoder: str, cases: Sequence[str], pages: Path | None, rounds: int, output: Path | None
+) -> None:
     """Start searches and servers of this revision, and of another one in turns; print the table, and keep the rows."""
     roots = {**({"before": against} if against else {}), "now": Path(__file__).parents[2]}
     with tempfile.TemporaryDirectory() as place:
@@ -124,9 +150,13 @@ def main(against: Path | None, encoder: str, cases: Sequence[str], rounds: int, 
         documents.with_name("one.txt").write_text(QUERY, encoding="utf-8")
         revisions = {way: Revision(root, Path(place) / way, encoder) for way, root in roots.items()}
         for each in revisions.values():
+            if pages:
+                copy_pages(pages, each.pages)
+                each.read_pages()
+                continue
             each.run("index", str(documents), "--encoder", encoder, "-o", str(each.index))
             each.search()
-        rows = measure(revisions, cases, rounds)
+        rows = measure(revisions, [*READING] if pages else cases, rounds)
     rows = [{"encoder": encoder, **row, **provenance()} for row in rows]
     append_rows(output or RESULTS / "first_search.jsonl", rows)
     click.echo(table(rows))

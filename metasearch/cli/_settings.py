@@ -11,9 +11,8 @@ import click
 from click.core import ParameterSource
 
 from metasearch.cli import _options
-from metasearch.config import registry
 from metasearch.config.base import Settings
-from metasearch.data.locate import absolute
+from metasearch.data.locate import absolute, absolute_encoder
 from metasearch.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,11 +50,7 @@ def configure(model: type[M], flags: Mapping[str, Any], task: "TaskConfig | None
     return model.model_validate(tree)
 
 
-def _absolute_encoder(name: str) -> str:
-    return absolute(name) if name not in registry.names("encoders") and Path(name).is_dir() else name
-
-
-_ABSOLUTE = {"encoders": _absolute_encoder, "folders": absolute, "paths": absolute}
+_ABSOLUTE = {"encoders": absolute_encoder, "folders": absolute, "paths": absolute}
 """Kind of names of a setting (`Flag.kind`) → the change that makes a name absolute."""
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from metasearch.config import registry
 from metasearch.config.task import Task
 from metasearch.errors import DataError, HubError, first_line
 from metasearch.io import near
@@ -75,6 +76,11 @@ def is_hub_name(source: object) -> bool:
 def absolute(source: str) -> str:
     """Return the absolute path of a local source; a name of the hub stays."""
     return source if is_hub_name(source) else str(Path(source).resolve())
+
+
+def absolute_encoder(name: str) -> str:
+    """Return the name of an encoder that means the same from every folder."""
+    return absolute(name) if name not in registry.names("encoders") and Path(name).is_dir() else name
 
 
 def require_hub_cache(name: str) -> None:

@@ -254,6 +254,8 @@ def fit(
 ) -> Outcome:
     """Meta-train and meta-valid a learner on a benchmark; its encoder ends with the weights of the best dev score.
 
+    Without texts in dev, there is no such score, and the encoder ends with the last weights.
+
     Args:
         learner: learner to train.
         benchmark: benchmark that was loaded with a mode.
@@ -295,7 +297,7 @@ def fit(
         schedule(budget, [(phase, counts[phase], source) for phase, source in sources.items()], max_steps),
         recipe.outer,
         budget,
-        dev=dev or DevEvaluator(encoder, benchmark, recipe, precision),
+        dev=dev or (DevEvaluator(encoder, benchmark, recipe, precision) if scored.groups else None),
         callback=callback,
         store=store,
         seed=seed,

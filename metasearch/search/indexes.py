@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.config import registry, yaml
+from metasearch.config import yaml
 from metasearch.config.precision import EncodingPrecision
 from metasearch.config.run import DEFAULT_ENCODER, Device
+from metasearch.data.locate import absolute_encoder
 from metasearch.encoders.device import fast_in_bfloat16
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError, DataError, EncoderError, MetasearchError, RunFolderError
@@ -26,10 +27,9 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import SITE, find_encoder, place_facts
 from metasearch.search.index.plan import Learned
 from metasearch.search.index.stores import database, open_store
-from metasearch.search.index.vectors_file import require_writable, write_vectors
 from metasearch.search.index.writer import writing
 from metasearch.search.inference.open import load_reader
-from metasearch.search.query.passages import PortionEncoder
+from metasearch.search.query.passages import EncodePortions
 from metasearch.search.query.roots import known_root
 from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.query.shards import EncoderPlan
@@ -54,13 +54,12 @@ def index_documents(
     callback: Callback = SILENT,
     *,
     to: str | None = None,
-    vectors: Path | None = None,
     ranking: Mapping[str, Any] | None = None,
     root: Path | None = None,
     site: str | None = None,
-    spread: Callable[[EncoderPlan, Path], AbstractContextManager[PortionEncoder]] | None = None,
+    spread: Callable[[EncoderPlan, Path], AbstractContextManager[EncodePortions]] | None = None,
 ) -> UpdateResult:
-    """Make an index of exactly these documents; then, if asked, copy it to a database or a file of vectors.
+    """Make an index of exactly these documents; then, if asked, copy it to a database.
 
     Args:
         paths: files and folders.
@@ -73,7 +72,6 @@ def index_documents(
         strict: raise an error for a document, row or language that cannot be read, instead of a warning.
         callback: called after each document and encoded batch.
         to: address in a database, such as `qdrant://localhost:6333/help`; see `metasearch ls stores`.
-        vectors: file that ends in `.parquet` (`metasearch.search.index.vectors_file`).
         ranking: keys of `RankingSettings`: how the index is searched unless told otherwise; other keys stay.
         root: folder to which paths of documents are relative; by default the index's root, or in a new index the
             folder that is named, or the common parent of all.
@@ -100,8 +98,6 @@ def index_documents(
         if ranked.get("expand"):
             raise ConfigError(f"--to {without_password(to)}: copies in databases have no --expand; add --no-expand")
         target.check(to)
-    if vectors:
-        require_writable(vectors)
     kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder)) if state else None
     before = kind.current_settings if kind else {}
     wanted = {key: value for key, value in (asked or {}).items() if (key, value) != ("precision", "auto")}
@@ -111,19 +107,16 @@ def index_documents(
     # The same encoder may be named from another folder now; the index keeps the name that it has.
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     loaded.choose_precision(settings.precision, tried=same)
-    known_as = kind.encoder if kind and same else _anywhere(name)
+    known_as = kind.encoder if kind and same else absolute_encoder(name)
     by = None
     if spread:
-        plan = EncoderPlan.of(loaded, _anywhere(name), dict(settings.prompts), device)
+        plan = EncoderPlan.of(loaded, absolute_encoder(name), dict(settings.prompts), device)
         by = partial(spread, plan)
     result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, site, by)
-    if target or vectors:
+    if target and to:
         store = LocalStore.open(folder)
-        if target and to:
-            words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
-            result = replace(result, copied=target.copy(store, to, words, heard))
-        if vectors:
-            write_vectors(store, vectors, partial(callback.on_encode, "vectors"))
+        words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")
+        result = replace(result, copied=target.copy(store, to, words, heard))
     return result
 
 
@@ -297,12 +290,6 @@ def _choose_precision(encoder: Encoder, asked: EncodingPrecision, stored: Encodi
         encoder.choose_precision(stored, tried=True)
     except ConfigError as error:
         log.warning("%s: queries are encoded in float32, its passages were in %s: %s", index, stored, error)
-
-
-def _anywhere(name: str) -> str:
-    """Return the name of an encoder that means the same from every folder."""
-    local = name not in registry.names("encoders") and Path(name).is_dir()
-    return str(Path(name).resolve()) if local else name
 
 
 _MOST = 1024

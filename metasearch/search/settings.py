@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
@@ -52,6 +52,10 @@ class Condition:
     def number(self) -> int | float | None:
         """The value as a number; None if it is none."""
         return read_number(self.value)
+
+
+Conditions = Sequence[Condition]
+"""Conditions that a passage meets all."""
 
 
 def read_number(text: str) -> int | float | None:

@@ -2,20 +2,16 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-
-from metasearch.config.roles import Role
 from metasearch.config.study import LauncherConfig
+from metasearch.encoders.maps import Vectors
 from metasearch.errors import CellsFailed
 from metasearch.pipelines.study.cell import last_error
 from metasearch.pipelines.study.launchers import JobEnd, JobFolder, Launcher, open_launcher
-from metasearch.search.documents.passage import Passage
+from metasearch.search.query.passages import EncodePortions, Portion
 from metasearch.search.query.shards import EncoderPlan, Shards, remove_shards
 
 _LOG = " (log: "
@@ -23,45 +19,29 @@ _LOG = " (log: "
 log = logging.getLogger(__name__)
 
 
-class JobEncoder:
-    """Encodes texts by jobs: has the vectors of a shard as soon as a job has written them.
-
-    Attributes:
-        on_progress: hears of each shard how many texts it has.
-    """
+class _Jobs:
+    """Encodes passages by jobs: has the vectors of a shard as soon as a job has written them."""
 
     def __init__(self, shards: Shards, launcher: Launcher, jobs: int) -> None:
-        self.on_progress: Callable[[int, int], None] | None = None
-        self.device = torch.device("cpu")
         self._shards, self._launcher, self._jobs = shards, launcher, jobs
         self._waiting: list[str] = []
         self._errors: dict[str, str] = {}  # job that has failed → why
-        self._shard = ""
 
-    def prepare(self, portions: Iterable[Sequence[Passage]]) -> Iterator[Sequence[Passage]]:
-        """Write all portions as shards, submit the jobs, and yield each again, to be encoded and stored."""
-        self._shards.write(portions)
-        self._submit()
-        for name, some in self._shards.passages():
-            self._shard = name
-            yield some
-
-    def encode(self, texts: Sequence[str], role: Role) -> NDArray[np.float32]:
-        """Return the vectors of the texts of the portion that `prepare` gave last, `(n, D)`.
+    def encode(self, portions: Iterable[Portion]) -> Iterator[tuple[Portion, Vectors]]:
+        """Write all portions as shards, submit the jobs, and yield each with its vectors `(n, D)`, to be stored.
 
         `CellsFailed` if no job is left that could encode them.
         """
-        while (vectors := self._shards.vectors(self._shard, texts)) is None:
-            self._look()
-            if not (self._launcher.active or self._waiting):
-                self._require_no_error()
-                self._submit()  # jobs of an earlier runner had its shards
-        if self.on_progress:
-            self.on_progress(len(texts), len(texts))
-        return vectors
-
-    def forget(self) -> None:
-        """Do nothing: the tokens are remembered elsewhere."""
+        self._shards.write(portions)
+        self._submit()
+        for name, some in self._shards.passages():
+            texts = [passage.text for passage in some]
+            while (vectors := self._shards.vectors(name, texts)) is None:
+                self._look()
+                if not (self._launcher.active or self._waiting):
+                    self._require_no_error()
+                    self._submit()  # jobs of an earlier runner had its shards
+            yield some, vectors
 
     def stop(self) -> None:
         """Let all jobs end, also those that wait in a queue, and wait for that; Ctrl-C meanwhile ends them at once."""
@@ -111,7 +91,7 @@ class JobEncoder:
 @contextmanager
 def by_jobs(
     place: LauncherConfig, jobs: int | None, trust_remote_code: bool, plan: EncoderPlan, folder: Path
-) -> Iterator[JobEncoder]:
+) -> Iterator[EncodePortions]:
     """Give what encodes the passages of an index in jobs, with their shards in its folder, locked by the caller.
 
     Raises:
@@ -122,10 +102,10 @@ def by_jobs(
     shards = Shards(folder, plan)
     # Not by the number of jobs: the number of threads can change the last bits.
     launcher = open_launcher(JobFolder(shards.folder), place, int(place.settings.get("cpus", 1)), trust_remote_code)
-    encoder = JobEncoder(shards, launcher, jobs)
+    own = _Jobs(shards, launcher, jobs)
     try:
-        yield encoder
+        yield own.encode
     finally:
-        encoder.stop()
-    encoder.tell_errors()
+        own.stop()
+    own.tell_errors()
     remove_shards(folder)

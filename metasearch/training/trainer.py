@@ -121,7 +121,7 @@ class Trainer:
         schedule: episodes of each outer step.
         settings: settings of the outer optimiser.
         pace: evaluation interval, patience, and the shards of a step.
-        dev: returns the dev score of the present weights; higher is better.
+        dev: returns the dev score of the present weights; higher is better. Without it, the last weights are kept.
         callback: receives steps and scores.
         store: stores checkpoints; None keeps them in memory only.
         seed: seed of the run; step i draws its dropout from (seed, i).
@@ -136,7 +136,7 @@ class Trainer:
     schedule: Schedule
     settings: Outer
     pace: EvalSchedule
-    dev: Callable[[], float]
+    dev: Callable[[], float] | None
     callback: Callback
     store: CheckpointStore | None = None
     seed: int = 0
@@ -167,10 +167,10 @@ class Trainer:
             self._restore(checkpoint)
         else:
             self.processes.broadcast_tensors([*self.parameters.values(), *self.learner.state().values()])
-            self.baseline = self.processes.broadcast_object(
-                lambda: self.dev() if self.baseline is None else self.baseline
-            )
-            self.callback.on_dev(0, self.baseline, False)
+            if dev := self.dev:
+                known = self.baseline
+                self.baseline = self.processes.broadcast_object(lambda: dev() if known is None else known)
+                self.callback.on_dev(0, self.baseline, False)
         with signals.deferred():
             reason = self._loop()
         self.learner.train(False)
@@ -192,8 +192,8 @@ class Trainer:
                 return "patience"
             self._outer_step()
             every = self.pace.eval_every
-            if self.step == self.schedule.total or (every and self.step % every == 0):
-                self._evaluate()
+            if self.dev and (self.step == self.schedule.total or (every and self.step % every == 0)):
+                self._evaluate(self.dev)
 
     def _outer_step(self) -> None:
         phase, position = self.schedule.at(self.step)
@@ -247,8 +247,8 @@ class Trainer:
             group["lr"] = lr
         return {"lr": lr} if self.settings.warmup or self.settings.decay != "none" else {}
 
-    def _evaluate(self) -> None:
-        score = self.processes.broadcast_object(self.dev)
+    def _evaluate(self, dev: Callable[[], float]) -> None:
+        score = self.processes.broadcast_object(dev)
         best = self.stopping.update(self.step, score)
         if best:
             # On the CPU, to leave a GPU its memory; cloned, as `cpu` copies nothing that is there already.

@@ -12,7 +12,7 @@ from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import FilePlaces, Hit, Kind, SourceFile
 from metasearch.search.index.exact_search import to_int8
 from metasearch.search.index.postgresql import PostgresStore
-from metasearch.search.index.qdrant import Address, QdrantStore, copy_to_qdrant
+from metasearch.search.index.qdrant import QdrantStore, copy_to_qdrant
 from metasearch.search.index.writer import writing
 
 DIMENSION = 24
@@ -114,7 +114,7 @@ def cut_words(texts):
 def in_qdrant(index, client=None, words=cut_words):
     """Return a copy of an index in the client's own engine, or in a client."""
     client = client or pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    address = Address.parse("qdrant://localhost/help")
+    address = "qdrant://localhost/help"
     copy_to_qdrant(index, address, words, client=client)
     return QdrantStore(address, client)
 

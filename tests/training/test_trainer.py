@@ -1,6 +1,7 @@
 """The training loop: determinism, rates and clipping, the best dev score, patience, and errors."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from helpers.padded import PaddedGradients, padded
 from helpers.small import TOKENS, VOCABULARY, SmallEncoder
 from helpers.training import Recorder, same, start, weights, whole
 from metasearch.algorithms.base import EpisodeLearner, OuterLoss
-from metasearch.config.recipe import EvalSchedule, Loss, Outer
+from metasearch.config.recipe import Budget, EvalSchedule, Loss, Outer
 from metasearch.data.benchmark import load_benchmark
 from metasearch.errors import ConfigError, NonFiniteError
 from metasearch.evaluation.evaluate import evaluate
@@ -18,6 +19,8 @@ from metasearch.pipelines import factory
 from metasearch.training.outer_gradients import OuterGradients
 from metasearch.training.schedule import Phase, Schedule
 from metasearch.training.trainer import Trainer
+
+ONE_PHASE = Budget(meta_train=6, meta_valid=0, meta_batch=2, epochs=1, eval_every=0, patience=0)
 
 
 class Number(int):
@@ -74,6 +77,18 @@ def test_the_encoder_ends_with_the_weights_of_the_best_dev_score_and_stops_when_
     assert (outcome.best_step, outcome.best_score) == (4, 0.4)
     assert same(weights(learner), snapshots[4][1])
     assert not same(weights(learner), snapshots[8][1])
+
+
+def test_without_a_dev_part_a_training_ends_with_the_last_weights_and_tells_no_score():
+    learner, benchmark, recipe = start()
+    heard = Recorder()
+    empty = benchmark.split.dev.select([])
+    data = replace(benchmark, split=replace(benchmark.split, dev=empty))
+    outcome = factory.fit(learner, data, recipe.model_copy(update={"budget": ONE_PHASE}), callback=heard)
+    assert (outcome.steps, outcome.baseline, outcome.best_score, heard.scores) == (3, None, None, [])
+    scored, *_ = start()
+    factory.fit(scored, benchmark, recipe.model_copy(update={"budget": ONE_PHASE}))
+    assert same(weights(learner), weights(scored))  # a single score, at the end, keeps the same weights
 
 
 def trained(learner, outer, steps=4, size=3, gradients=None):

@@ -10,7 +10,6 @@ the first language of the name.
 
 import logging
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -199,12 +198,12 @@ def read_sides(part: Part) -> Iterator[Sides | str]:
 
 
 def _tsv_lines(part: Part) -> Iterator[Sides | str]:
-    layout = _find_layout(part.path, part.chosen)
-    first, second = layout.texts if part.pivot_first else layout.texts[::-1]
+    width, texts = _find_layout(part.path, part.chosen)
+    first, second = texts if part.pivot_first else texts[::-1]
     # Bytes are split: a line that is not UTF-8 is dropped and counted later, and does not end the reading.
     for line in byte_lines(part.path):
         columns = line.rstrip(b"\r\n").split(b"\t")
-        if len(columns) == layout.width:
+        if len(columns) == width:
             yield columns[first], columns[second]
         else:
             yield NO_TAB if len(columns) == 1 else OTHER_WIDTH
@@ -285,58 +284,20 @@ def _encode(value: Any, place: str, name: str) -> bytes:
 # Columns of a TSV file: corpora such as WikiMatrix and ParaCrawl also have scores and addresses.
 
 _LINES = 1000
-"""Lines to examine."""
-_SHARE = 0.9
-"""Least share of cells of one kind in a column of that kind: the first cell may be a name."""
-_NO_TEXT = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:e[-+]?\d+)?%?|nan|https?://\S+", re.I)
-_LABEL = re.compile(r"[!-~]+")
+"""Lines whose columns are counted."""
 
 
-class _Layout(NamedTuple):
-    """The number of columns of a TSV file, and those with the texts of the two languages, from 0."""
+def _find_layout(path: Path, chosen: tuple[int, ...] = ()) -> tuple[int, tuple[int, int]]:
+    """Return the number of columns of most lines of a TSV file, and those with the texts, from 0.
 
-    width: int
-    texts: tuple[int, int]
-
-
-def _find_layout(path: Path, chosen: tuple[int, ...] = ()) -> _Layout:
-    """Return the columns of a TSV file that hold texts: the chosen ones, counted from 1, or the two that are texts.
-
-    Columns of numbers and of web addresses are skipped; if more than two are left, columns of labels without a space,
-    too. Only lines with the most frequent number of columns are examined.
-
-    Raises:
-        DataError: there is no chosen column, or not exactly two columns hold texts.
+    These are the chosen ones, counted from 1, or both of two columns; `DataError` for other numbers.
     """
-    rows = [line.rstrip(b"\r\n").decode(errors="replace").split("\t") for line in islice(byte_lines(path), _LINES)]
-    widths = Counter(len(row) for row in rows if len(row) > 1)
-    width = max(widths, key=lambda count: (widths[count], -count), default=2)
-    if chosen:
-        if len(chosen) != 2 or max(chosen) > width or chosen[0] == chosen[1]:
-            asked = ",".join(map(str, chosen))
-            raise DataError(f"{path}: columns {asked}: expected two columns from 1 to {width}, as --text-columns 1,2")
-        return _Layout(width, (chosen[0] - 1, chosen[1] - 1))
-    columns = list(zip(*(row for row in rows if len(row) == width), strict=True))
-    filled = [[cell.strip() for cell in cells if cell.strip()] for cells in columns]
-    # Lines with a blank side are dropped later, and counted.
-    texts = _find_texts(filled) if width > 2 or all(filled) else [0, 1]
-    if columns and len(texts) != 2:
-        found = ", ".join(str(number + 1) for number in texts) or "none"
-        raise DataError(
-            f"{path}: which two of its {width} columns are the translations? Columns of text are: {found} (others hold "
-            "numbers, addresses or labels). Name two: --text-columns 1,2"
-        )
-    return _Layout(width, (texts[0], texts[1]) if texts else (0, 1))
-
-
-def _find_texts(columns: list[list[str]]) -> list[int]:
-    """Return which columns hold texts."""
-    texts = [number for number, cells in enumerate(columns) if cells and not _are(_NO_TEXT, cells)]
-    if len(texts) <= 2:
-        return texts
-    without_labels = [number for number in texts if not _are(_LABEL, columns[number])]
-    return without_labels if len(without_labels) >= 2 else texts
-
-
-def _are(kind: re.Pattern[str], cells: list[str]) -> bool:
-    return sum(kind.fullmatch(cell) is not None for cell in cells) >= _SHARE * len(cells)
+    counts = Counter(line.count(b"\t") + 1 for line in islice(byte_lines(path), _LINES) if b"\t" in line)
+    width = max(counts, key=lambda count: (counts[count], -count), default=2)
+    if not chosen and width > 2:
+        raise DataError(f"{path}: which two of its {width} columns are the translations? Name them: --text-columns 1,2")
+    chosen = chosen or (1, 2)
+    if len(chosen) != 2 or max(chosen) > width or chosen[0] == chosen[1]:
+        asked = ",".join(map(str, chosen))
+        raise DataError(f"{path}: columns {asked}: expected two columns from 1 to {width}, as --text-columns 1,2")
+    return width, (chosen[0] - 1, chosen[1] - 1)

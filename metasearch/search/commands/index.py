@@ -24,7 +24,7 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
         "Languages": "language detect language_from_filename translations",
         "Encoder": "encoder prompt neutral precision device trust_remote_code",
         "Ranking, kept in the index": "hybrid expand balance by",
-        "Databases": "to vectors",
+        "Databases": "to",
         "Jobs": "launcher launcher_settings jobs",
     },
 )
@@ -47,10 +47,6 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
     metavar="ADDRESS",
     help="Copy to a database, such as qdrant://HOST:PORT/COLLECTION.",
 )
-@click.option(
-    "--vectors", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write passages and float16 vectors to a .parquet file.",
-)  # fmt: skip
 @click.option(
     "--explain",
     type=click.Path(path_type=Path),
@@ -116,7 +112,6 @@ def command(
     skipped = f"skipped: {unread}\n" if done.skipped or done.kept or done.skipped_rows else ""
     sent = done.copied
     copied = f"copied: {sent.sent:,} passages sent, {sent.deleted:,} deleted\n" if sent else ""
-    vectors = f"vectors: {quoted(asked['vectors'])}\n" if asked["vectors"] else ""
     neutral = f", language-neutral ({', '.join(done.neutral)})" if done.neutral else ""
     low = f" in {done.precision}" if done.precision != "float32" else ""
     click.echo(
@@ -124,7 +119,7 @@ def command(
         f"documents: {done.documents:,} ({done.added:,} new, {done.changed:,} changed, {done.dropped:,} gone)\n"
         f"{skipped}passages: {done.passages:,} ({done.encoded:,} encoded now)\n"
         f"texts by language: {languages or 'none'}\n"
-        f'{copied}{vectors}search: metasearch search {quoted(without_password(asked["to"] or str(output)))} "..."'
+        f'{copied}search: metasearch search {quoted(without_password(asked["to"] or str(output)))} "..."'
     )
 
 

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
@@ -57,6 +57,8 @@ class Settings:
     limit: int = 1000
     """Length of the longest passage, with its title."""
     length: Callable[[str], int] = len
+    lengths: Callable[[Sequence[str]], Sequence[int]] | None = None
+    """The same of several texts at once, where that is faster."""
     overlap: int = 0
     column: str = "text"
     titles: bool = True
@@ -75,12 +77,21 @@ class Settings:
     @cached_property
     def estimate(self) -> Callable[[str], int]:
         """Count a text word by word, and added special tokens once: that is faster, and may differ from `length`."""
-        length, added = self.length, self.length("")
-        remembered = lru_cache(_WORDS)(length)
+        lengths = self.lengths or (lambda texts: list(map(self.length, texts)))
+        (added,) = lengths([""])
+        known = dict[str, int]()
 
         def estimate(text: str) -> int:
-            lengths = (remembered(word) if len(word) <= _LONGEST else length(word) for word in text.split())
-            return added + sum(each - added for each in lengths)
+            words = text.split()
+            if new := list(dict.fromkeys(word for word in words if word not in known)):
+                known.update(zip(new, lengths(new), strict=True))
+            found = added + sum(known[word] - added for word in words)
+            for word in new:
+                if len(word) > _LONGEST:
+                    del known[word]
+            if len(known) > _WORDS:
+                known.clear()
+            return found
 
         return estimate
 
@@ -150,7 +161,10 @@ class Chunker:
     def _parts(self, text: str, markdown: bool, most: int) -> Iterator[tuple[int, int, int, bool]]:
         """Yield offsets and length of each sentence, or of its parts, and whether the sentence ends there."""
         added, split = self._length(""), None
-        for sentence in _SENTENCE.finditer(text):
+        sentences = list(_SENTENCE.finditer(text))
+        if not self._characters:  # all their words in one call of the tokenizer
+            self._length(" ".join(sentence[0] for sentence in sentences))
+        for sentence in sentences:
             (start, _), written, ends = sentence.span(), sentence[0], sentence["end"] is not None
             end = start + len(written.rstrip())
             # The indentation of a line counts in Markdown.

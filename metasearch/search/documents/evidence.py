@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from html import unescape
 from importlib import import_module
@@ -39,8 +39,10 @@ log = logging.getLogger(__name__)
 
 _FILES, _HEAD, _OFFICE_FILES = 20, 2**16, 3
 """Documents of a proposal that are read, bytes of each, and documents that have to be read as a whole."""
-_LEAST, _LONGEST = 100, 20_000
-"""Letters below which texts decide nothing, and characters that detection reads."""
+_LEAST, _LONGEST = 100, 10_000
+"""Letters below which texts decide nothing, and characters that detection reads, an equal part of each document."""
+_KEPT = 1000
+"""Documents whose beginnings stay in memory, of 64 KiB at most."""
 _MOST, _COPIED, _SHORTEST = 0.75, 0.8, 30
 """Share of texts that decides; share of a page's text that its copy has; letters of a page that may be a copy."""
 _KIN = (
@@ -85,8 +87,8 @@ class _Evidence:
     def __init__(self, sources: Sequence["Source"], language: str) -> None:
         self.sources = {each.file: each for each in sources}
         self._language = language
-        self._content = cache(lambda file: _read_beginning(self.sources[file].path))
-        self._text = cache(lambda file: _text_of(self._content(file), self.sources[file].path))
+        self._content = lru_cache(_KEPT)(lambda file: _read_beginning(self.sources[file].path))
+        self._text = lru_cache(_KEPT)(lambda file: _text_of(self._content(file), self.sources[file].path))
         self._stated = cache(lambda file: normalise_tag(_stated_in(self._content(file))))
 
     def decide_names(self) -> None:
@@ -193,10 +195,10 @@ class _Evidence:
         agreed = stated and stated == primary_language(tag or stated) and count >= _MOST * len(sample)
         if agreed and stated not in _DOUBTED:
             return stated
-        texts = [self._text(file) for file in sample]
+        texts = [_middle(self._text(file), _LONGEST // len(sample)) for file in sample]
         if agreed and stated == "en" and _are_english(texts):
             return stated
-        pooled = "\n".join(dict.fromkeys(line for text in texts for line in text.splitlines()))[:_LONGEST]
+        pooled = "\n".join(dict.fromkeys(line for text in texts for line in text.splitlines()))
         if sum(map(str.isalpha, pooled)) < _LEAST:
             return ""
         detect = detector()
@@ -205,12 +207,14 @@ class _Evidence:
         return seen if sum(own) >= _MOST * len(own) else ""
 
     def _copies(self, files: Sequence[str]) -> list[str]:
-        lines = {file: {*self._text(file).splitlines()} for file in files}
-        sizes = {file: _letters(own) for file, own in lines.items()}
+        letters = {file: {line: _letters(line) for line in self._text(file).splitlines()} for file in files}
+        sizes = {file: sum(own.values()) for file, own in letters.items()}
         found = set[str]()
         for one, other in combinations(files, 2):
-            both = _letters(lines[one] & lines[other])
-            if both >= max(_SHORTEST, _COPIED * sizes[one], _COPIED * sizes[other]):
+            least = max(_SHORTEST, _COPIED * sizes[one], _COPIED * sizes[other])
+            if min(sizes[one], sizes[other]) < least:
+                continue
+            if sum(letters[one][line] for line in letters[one].keys() & letters[other].keys()) >= least:
                 found |= {one, other}
         return [file for file in files if file in found]
 
@@ -220,8 +224,14 @@ def _are_english(texts: Iterable[str]) -> bool:
     return len(re.findall(_ENGLISH, text)) >= _ENGLISH_SHARE * len(text.split())
 
 
-def _letters(lines: Iterable[str]) -> int:
-    return sum(char.isalpha() for line in lines for char in line)
+def _letters(line: str) -> int:
+    return sum(map(str.isalpha, line))
+
+
+def _middle(text: str, size: int) -> str:
+    """Return the middle of a text: menus stand at its ends."""
+    start = max(0, len(text) - size) // 2
+    return text[start : start + size]
 
 
 def _place(source: "Source") -> tuple[str, str]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.formats.blank import blank
+from metasearch.data.records import grouped
 from metasearch.search.documents.passage import HeadingMark, Notes, Section
 
 LEAST = 10
@@ -30,6 +31,9 @@ _IN_MEMORY = 2**24
 """Characters of sections above which further ones wait on the disk."""
 LONG = 3
 """Repeated blocks in the middle of a page that are no content."""
+_WHOLE, _HELD = 3, 0.5
+"""Pages that a whole manual in one page holds, at least; share of a page's own block pairs that it then has, as the
+pairs with the beginning and the end of a page differ."""
 _LINE = re.compile(r"[^\n]+")
 _PARAGRAPH = re.compile(r"[^\n]+(?:\n[ \t]*[^\s\n][^\n]*)*")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
@@ -95,6 +99,21 @@ class Pages:
         """Return what a page shares with most others."""
         return self._repeated.get(file, np.zeros(0, np.uint64))
 
+    def describe_whole(self) -> Iterator[str]:
+        """Yield a line for each page that holds nearly all of most other pages of its folder in its language."""
+        folders = grouped(self.blocks, lambda file: (file.rpartition("/")[0], self.blocks[file].language))
+        for files in (files for files in folders.values() if len(files) > _WHOLE):
+            sizes = {file: len(self.blocks[file].hashes) - len(self.repeated(file)) for file in files}
+            largest = max(files, key=sizes.__getitem__)
+            if sizes[largest] < _WHOLE * np.median([*sizes.values()]):
+                continue
+            held = 0
+            for file in {*files} - {largest}:
+                own = np.setdiff1d(self.blocks[file].hashes, self.repeated(file), assume_unique=True)
+                held += np.isin(own, self.blocks[largest].hashes).sum() > _HELD * len(own)
+            if held >= max(_WHOLE, len(files) / 2):
+                yield f"'{largest}' has the text of {held:,} pages beside it, which is found twice: index one of both"
+
     def sections(self, file: str, notes: Notes) -> Iterator[Section]:
         """Yield a page's sections without repeated blocks and parts of the title; the notes count blocks by text."""
         stored = self._stored[file]
@@ -109,10 +128,12 @@ class Pages:
         dropped = [each for each in _repeated(_blocks(sections), shared) if not each.fixed]
         texts = {each.text for each in dropped}
         notes.repeated.update(texts)
-        notes.drop("repeated", ((each.text, next(sections[each.section].lines([each.start]))) for each in dropped))
         spans = {number: list(blocks) for number, blocks in groupby(dropped, key=lambda each: each.section)}
         for number, section in enumerate(sections):
-            left = _cut(section, spans.get(number, ()), texts)
+            own_blocks = spans.get(number, [])
+            lines = section.lines(each.start for each in own_blocks)
+            notes.drop("repeated", zip((each.text for each in own_blocks), lines, strict=True))
+            left = _cut(section, own_blocks, texts)
             yield replace(left, title=_own_title(left.title, set(shared.tolist())))
 
 

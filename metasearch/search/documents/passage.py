@@ -65,10 +65,10 @@ class Section:
         for offset in offsets:
             if self.marks is None:
                 line, before = line + self.text.count("\n", before, offset), offset
-                yield line
             else:
-                passed = bisect_right(self.marks, offset, key=lambda mark: mark[0])
-                yield self.marks[passed - 1][1] if passed else self.line
+                while before < len(self.marks) and self.marks[before][0] <= offset:
+                    line, before = self.marks[before][1], before + 1
+            yield line
 
 
 @dataclass(frozen=True, slots=True)

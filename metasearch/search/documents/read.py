@@ -31,7 +31,7 @@ from metasearch.search.documents.languages import (
     path_without_language,
 )
 from metasearch.search.documents.own_output import file_kind, folder_kind
-from metasearch.search.documents.pages import Pages, blocks_of, is_sentence
+from metasearch.search.documents.pages import Pages, blocks_of
 from metasearch.search.documents.passage import BELOW, Dropped, Notes, Passage, Section
 
 GROUP = "group"
@@ -275,9 +275,9 @@ def log_notes(
         log.warning("%s", line)
     found: dict[str, dict[str, None]] = {}
     for each in dropped:
-        if each.reason != "repeated" and is_sentence(each.text):
+        if each.reason != "repeated":
             found.setdefault(each.reason, {})[each.text] = None
-    shown = (f"{reason} {len(texts):,} ('{next(iter(texts))[:40]}')" for reason, texts in sorted(found.items()))
+    shown = (f"{reason} {len(texts):,} ('{max(texts, key=len)[:40]}')" for reason, texts in sorted(found.items()))
     if found:
         log.info("dropped blocks: %s; --explain FILE shows all of a document", ", ".join(shown))
 

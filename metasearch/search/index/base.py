@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.records import commonest
+from metasearch.encoders.maps import Vectors
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, nearest
 from metasearch.search.documents.pages import Blocks
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import group_of, page_of
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.settings import Condition
+from metasearch.search.settings import Condition, Conditions
 
 KEY_BYTES = 16
 _OPTIONS = {
@@ -190,7 +191,7 @@ class Scope:
     """
 
     languages: Collection[str] = ()
-    where: Sequence[Condition] = ()
+    where: Conditions = ()
 
 
 ALL = Scope()
@@ -247,11 +248,7 @@ class Store(Protocol):
     def __len__(self) -> int: ...
 
     def search(
-        self,
-        vectors: NDArray[np.float32],
-        top_k: int = 10,
-        groups: Sequence[Collection[str]] = ((),),
-        where: Sequence[Condition] = (),
+        self, vectors: Vectors, top_k: int = 10, groups: Sequence[Collection[str]] = ((),), where: Conditions = ()
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, best first, `(q, K)` each.
 
@@ -270,7 +267,7 @@ class Store(Protocol):
         """Return the passages of rows at their first places, and how many places each has."""
         ...
 
-    def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
+    def score_pages(self, vector: Vectors, ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages in the pages of some rows and in their translations.
 
         By default only these rows are known, and pages are translations by the paths of their files.
@@ -335,7 +332,7 @@ def group_keys(names: Sequence[str], languages: Sequence[str], pages: Sequence[o
     return [name if distinct[name] == sizes[name] else (name, page) for name, page in both]
 
 
-def require_queries(vectors: NDArray[np.float32], top_k: int) -> None:
+def require_queries(vectors: Vectors, top_k: int) -> None:
     """Raise `NonFiniteError` for a vector that is not finite, and `ConfigError` where no row is asked for."""
     if not np.isfinite(vectors).all():
         raise NonFiniteError("the vector of a query is not finite")

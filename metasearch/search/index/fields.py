@@ -2,14 +2,14 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.search.settings import Condition, read_number
+from metasearch.search.settings import Condition, Conditions, read_number
 
 
 def scalars(value: Any) -> list[str | int | float]:
@@ -54,7 +54,7 @@ class Column:
         return ~found if condition.operator == "!=" else found
 
 
-def meets(fields: Mapping[str, Any], where: Sequence[Condition]) -> bool:
+def meets(fields: Mapping[str, Any], where: Conditions) -> bool:
     """Return whether the fields of one passage meet all conditions."""
     columns = ((each, Column([(0, fields[each.name])] if each.name in fields else [])) for each in where)
     return all(column.meets(each, 1)[0] for each, column in columns)

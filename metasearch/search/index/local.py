@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load
 
+from metasearch.encoders.maps import Vectors
 from metasearch.errors import RunFolderError
 from metasearch.runs.versions import cores
 from metasearch.search.documents.languages import path_without_language
@@ -44,10 +45,10 @@ from metasearch.search.index.database import ARRAYS, ROW, Block, Database, read_
 from metasearch.search.index.exact_search import Quantised
 from metasearch.search.index.fields import Column
 from metasearch.search.index.mapped_vectors import expand_vectors, projected
-from metasearch.search.index.page_book import PageBook, PagePlaces
+from metasearch.search.index.page_book import PageBook, PagePlace
 from metasearch.search.index.places import SITE, find_encoder, roots
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.settings import Condition
+from metasearch.search.settings import Condition, Conditions
 
 _REMEMBERED = 64
 """Documents whose headings stay in memory."""
@@ -213,11 +214,7 @@ class LocalStore(Store):
             raise RunFolderError("; ".join(problems))
 
     def search(
-        self,
-        vectors: NDArray[np.float32],
-        top_k: int = 10,
-        groups: Sequence[Collection[str]] = ((),),
-        where: Sequence[Condition] = (),
+        self, vectors: Vectors, top_k: int = 10, groups: Sequence[Collection[str]] = ((),), where: Conditions = ()
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`.
 
@@ -283,12 +280,12 @@ class LocalStore(Store):
         self._last = key, found
         return found
 
-    def rows_in(self, languages: Collection[str], where: Sequence[Condition] = ()) -> NDArray[np.bool_]:
+    def rows_in(self, languages: Collection[str], where: Conditions = ()) -> NDArray[np.bool_]:
         """Return which rows are in some languages and meet all conditions, `(R,)`."""
         inside = np.asarray(self.groups([languages]) >= 0)
         return inside & self._meets(where) if where else inside
 
-    def _meets(self, where: Sequence[Condition]) -> NDArray[np.bool_]:
+    def _meets(self, where: Conditions) -> NDArray[np.bool_]:
         meets = [self._column(each).meets(each, len(self)) for each in where]
         return np.asarray(np.logical_and.reduce(meets), np.bool_)
 
@@ -376,15 +373,24 @@ class LocalStore(Store):
 
         return read
 
-    def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
+    def score_pages(self, vector: Vectors, ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`."""
         inside = self.rows_in(scope.languages, scope.where) if scope.languages or scope.where else None
         return self._pages.scores(ranking[0], inside, lambda rows: self.quantised.score(rows, vector))
 
-    def page_places(self) -> PagePlaces:
-        """Return where each row is among the pages, for a copy of the index."""
+    def page_places(self) -> Callable[[int], PagePlace]:
+        """Return a function from a row to its place among the pages, for a copy of the index."""
         _, pages, names = self._named_pages
-        return PagePlaces.of(self._pages, pages, names)
+        return self._pages.row_places(pages, names)
+
+    def place_groups(self) -> list[str]:
+        """Return for each place, as `passages_by_place`, the name that its page shares with its translations."""
+        starts, _, names = self._named_pages
+        return [
+            name
+            for name, size in zip(names, np.diff(starts, append=len(self.place_rows)), strict=True)
+            for _ in range(size)
+        ]
 
     @cached_property
     def _pages(self) -> PageBook:

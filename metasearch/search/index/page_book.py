@@ -12,6 +12,22 @@ from numpy.typing import NDArray
 from metasearch.search.index.base import PageScores, Rows, Scores, group_keys, number_groups
 
 
+class PagePlace(NamedTuple):
+    """Where a row is among the pages, as a copy of an index keeps it.
+
+    Attributes:
+        page: hash of the page.
+        group: hash of what the page has in common with its translations.
+        language: of most places of the page.
+        position: how many passages of the page are before it.
+    """
+
+    page: str
+    group: str
+    language: str
+    position: int
+
+
 @dataclass(frozen=True, eq=False)
 class PageBook:
     """P pages at n places of R rows.
@@ -37,11 +53,23 @@ class PageBook:
         languages = known[counts.argmax(1)] if len(known) else np.zeros(0, np.str_)
         return cls(rows, starts, languages, number_groups(names, languages.tolist()))
 
-    def first_places(self) -> tuple[Rows, Rows]:
-        """Return for each row the page of its first place, and how many passages of the page are before it, `(R,)`."""
+    def row_places(self, pages: Sequence[tuple[str, int]], names: Sequence[str]) -> Callable[[int], PagePlace]:
+        """Return a function from a row to the first of its places; `pages` are file and line, `names` as for `of`.
+
+        Hashes depend on file, line and group of a page, so that they stay when other documents come or go.
+        """
+        languages = self.languages.tolist()
+        facts = [*map(_hash, pages)], [*map(_hash, group_keys(names, languages, pages))], languages
         _, first = np.unique(self.rows, return_index=True)
-        pages = self._page_of_place[first]
-        return pages, first - self.starts[pages]
+        numbers = self._page_of_place[first]
+        positions = first - self.starts[numbers]
+
+        def place(row: int) -> PagePlace:
+            number = int(numbers[row])
+            page, group, language = (each[number] for each in facts)
+            return PagePlace(page, group, language, int(positions[row]))
+
+        return place
 
     def scores(self, found: Rows, inside: NDArray[np.bool_] | None, score: Callable[[Rows], Scores]) -> PageScores:
         """Return the passages of the pages of some rows and of their translations, with their scores.
@@ -84,55 +112,6 @@ class PageBook:
     @cached_property
     def _page_of_place(self) -> Rows:
         return np.repeat(np.arange(len(self.starts)), self._sizes)
-
-
-class PagePlace(NamedTuple):
-    """Where a row is among the pages, as a copy of an index keeps it.
-
-    Attributes:
-        page: hash of the page.
-        group: hash of what the page has in common with its translations.
-        language: of most places of the page.
-        position: how many passages of the page are before it.
-    """
-
-    page: str
-    group: str
-    language: str
-    position: int
-
-
-@dataclass(frozen=True, eq=False)
-class PagePlaces:
-    """The places of R rows among P pages, each at its first place alone.
-
-    Hashes depend on file, line and group of a page, so that they stay when other documents come or go.
-
-    Attributes:
-        pages: number of the page of each row, `(R,)`.
-        positions: how many passages of the page are before each row, `(R,)`.
-        languages: of the pages, `(P,)`.
-        page_hashes, group_hashes: of the pages, `(P,)`.
-    """
-
-    pages: Rows
-    positions: Rows
-    languages: Sequence[str]
-    page_hashes: Sequence[str]
-    group_hashes: Sequence[str]
-
-    @classmethod
-    def of(cls, book: PageBook, pages: Sequence[tuple[str, int]], names: Sequence[str]) -> Self:
-        """Return the places in a book of pages (file and line); `names` as for `PageBook.of`."""
-        languages = book.languages.tolist()
-        keys = group_keys(names, languages, pages)
-        return cls(*book.first_places(), languages, [*map(_hash, pages)], [*map(_hash, keys)])
-
-    def __getitem__(self, row: int) -> PagePlace:
-        """Return the place of a row."""
-        page = int(self.pages[row])
-        own = self.page_hashes[page], self.group_hashes[page], self.languages[page]
-        return PagePlace(*own, int(self.positions[row]))
 
 
 def _hash(key: object) -> str:

@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors.numpy import load
 
+from metasearch.encoders.maps import Vectors
 from metasearch.errors import RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
@@ -44,7 +44,7 @@ from metasearch.search.index.postgresql_copy import (
     unpack_counts,
 )
 from metasearch.search.index.postgresql_server import Server
-from metasearch.search.settings import Condition
+from metasearch.search.settings import Condition, Conditions
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +59,8 @@ class PostgresStore(CopyStore):
     """
 
     def __init__(self, server: Server) -> None:
-        self._server, self._table = server, server.address.table
-        self.name = server.address.shown
+        self._server, self._table = server, server.table
+        self.name = server.shown
         with server.connection() as connection:
             connection.execute(_SNAPSHOT)
             self.version = server.version(connection)
@@ -83,7 +83,7 @@ class PostgresStore(CopyStore):
         with server.connection() as connection, connection.transaction(force_rollback=True):
             server.prepare(connection)
             if server.version(connection) is None:
-                create_tables(connection, server.address.table, 1)
+                create_tables(connection, server.table, 1)
 
     @classmethod
     def open(cls, address: str) -> "PostgresStore":
@@ -110,11 +110,7 @@ class PostgresStore(CopyStore):
         return PostgresStore(self._server)
 
     def search(
-        self,
-        vectors: NDArray[np.float32],
-        top_k: int = 10,
-        groups: Sequence[Collection[str]] = ((),),
-        where: Sequence[Condition] = (),
+        self, vectors: Vectors, top_k: int = 10, groups: Sequence[Collection[str]] = ((),), where: Conditions = ()
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         require_queries(vectors, top_k)
@@ -176,7 +172,7 @@ class PostgresStore(CopyStore):
             found = {row: (Passage(*own), places) for row, places, *own in connection.execute(sql, (wanted,))}
         return [found[row] for row in wanted]
 
-    def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
+    def score_pages(self, vector: Vectors, ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
 
         A passage at several places is in the page of its first one alone.

@@ -52,8 +52,8 @@ def copy_to_postgresql(server: Server, store: LocalStore, words: Words, on_sent:
     """Make new or existing tables a copy of a local index; readers see it whole or not at all."""
     with server.connection() as connection:
         lock = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
-        if not connection.execute(lock, (f"metasearch {server.address.table}",)).fetchone()[0]:
-            raise RunFolderError(f"{server.address.shown}: another process updates it; try again when it is done")
+        if not connection.execute(lock, (f"metasearch {server.table}",)).fetchone()[0]:
+            raise RunFolderError(f"{server.shown}: another process updates it; try again when it is done")
         server.prepare(connection)
         return _Copying(connection, server, store, words).copy(on_sent)
 
@@ -71,13 +71,13 @@ class _Copying:
 
     def __init__(self, connection: Any, server: Server, store: LocalStore, words: Words) -> None:
         self.connection, self.store, self.words = connection, store, words
-        self.table, version = server.address.table, server.version(connection)
+        self.table, version = server.table, server.version(connection)
         self.before = version[0] if version else None
         self.counts = Counter[int]()
         self.state: dict[str, Any] = {}
         self.known = b""
         if self.before is None:
-            self._create(server.address.shown)
+            self._create(server.shown)
         elif not self.before:
             self.state = self._first_state()
             connection.execute(f'DELETE FROM "{self.table}"')
@@ -85,7 +85,7 @@ class _Copying:
             sql = f"SELECT state, arrays, words FROM {self.table}_state WHERE number = %s"
             self.state, self.known, counted = connection.execute(sql, (self.before,)).fetchone()
             self.counts = unpack_counts(counted)
-        Kind(**self.state["kind"]).require_same(server.address.shown, store.kind)
+        Kind(**self.state["kind"]).require_same(server.shown, store.kind)
         record = store.plan.record_of_copy
         self.arrays = save(record) if record else b""
         self.mark = vectors_mark(store)
@@ -155,7 +155,7 @@ class _Copying:
             passage.language, passage.file, passage.line, heading, anchor, places, text,
             fields_to_json(fields) or None, _filters(known, scalars), _filters(known, numbers_in),
         )  # fmt: skip
-        return digest((*found, *self.pages[row]), self.mark), *found
+        return digest((*found, *self.pages(row)), self.mark), *found
 
     def _end(self, gone: Sequence[int], now: int) -> None:
         """End rows with this update, and delete those that ended with the one before."""
@@ -183,7 +183,7 @@ class _Copying:
                         int(numbers[rows[i]]), now, None, *self._described(rows[i], *passages[i]),
                         str(dense[i].astype(np.float16).tolist()),
                         sparse_text(dict(zip(distinct.tolist(), weights.tolist(), strict=True))),
-                        *self.pages[rows[i]],
+                        *self.pages(rows[i]),
                     ))  # fmt: skip
                 sent += len(rows)
                 on_sent(sent, len(changed))

@@ -3,9 +3,8 @@
 import logging
 import re
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from queue import Empty, LifoQueue
 from typing import Any
@@ -26,42 +25,30 @@ OLDEST = 0, 8
 _TABLE = re.compile(r"[a-z_][a-z0-9_]{0,49}")
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where an index is: `postgresql://USER@HOST:PORT/DATABASE/TABLE`, perhaps with `?sslmode=require` and others."""
+class Server:
+    """Connections to the server of an address, one for each search at a time.
 
-    parameters: Mapping[str, Any]
-    """Parameters of a connection, as libpq names them."""
-    table: str
-    shown: str
-    """The address without its password."""
+    The address is `postgresql://USER@HOST:PORT/DATABASE/TABLE`, perhaps with `?sslmode=require` and others.
+    `ConfigError` if it is invalid, which does not show it: it may have a password.
+    """
 
-    @classmethod
-    def parse(cls, text: str) -> "Address":
-        """Parse an address; `ConfigError` if invalid, which does not show it: it may have a password."""
-        psycopg = import_extra("psycopg", "postgres", "a store in PostgreSQL")
-        found = re.fullmatch(r"postgres(?:ql)?://([^/?#]*)/([^/?#]+)/([^/?#]+)(\?[^#]*)?", text)
+    def __init__(self, address: str) -> None:
+        self._psycopg = psycopg = import_extra("psycopg", "postgres", "a store in PostgreSQL")
+        self.shown = without_password(address)
+        found = re.fullmatch(r"postgres(?:ql)?://([^/?#]*)/([^/?#]+)/([^/?#]+)(\?[^#]*)?", address)
         expected = "expected postgresql://USER@HOST:PORT/DATABASE/TABLE, TABLE in letters a-z, digits and _"
         if not found or not _TABLE.fullmatch(found[3]):
-            raise ConfigError(f"{urlsplit(text).scheme}://…: {expected}")
+            raise ConfigError(f"{urlsplit(address).scheme}://…: {expected}")
+        self.table = found[3]
         uri = f"postgresql://{found[1]}/{found[2]}{found[4] or ''}"
         try:
             given = psycopg.conninfo.conninfo_to_dict(uri)
         except psycopg.ProgrammingError as error:
-            raise ConfigError(f"{without_password(text)}: {first_line(error)}; {expected}") from None
-        own = {"connect_timeout": "10", "application_name": "metasearch"}
-        return cls({**own, **given}, found[3], without_password(text))
-
-
-class Server:
-    """Connections to the server of an address, one for each search at a time."""
-
-    def __init__(self, address: str) -> None:
-        self.address = Address.parse(address)
+            raise ConfigError(f"{self.shown}: {first_line(error)}; {expected}") from None
+        self._parameters = {"connect_timeout": "10", "application_name": "metasearch", **given}
         self._idle: LifoQueue[Any] = LifoQueue()
         self._path: str | None = None
         """Sets the search path of a transaction; empty where it has pgvector already, None before that is known."""
-        self._psycopg = import_extra("psycopg", "postgres", self.address.shown)
         # A forked process shares the connections, and must not close them when it exits.
         weakref.finalize(self, _close_all, self._idle).atexit = False
 
@@ -81,7 +68,7 @@ class Server:
                 else:
                     connection.close()
         except self._psycopg.Error as error:
-            raise RunFolderError(f"{self.address.shown}: {first_line(error)}") from None
+            raise RunFolderError(f"{self.shown}: {first_line(error)}") from None
 
     def _connect(self) -> Any:
         while True:
@@ -93,9 +80,9 @@ class Server:
                 break
             except self._psycopg.OperationalError:
                 connection.close()
-        connection = self._psycopg.connect(**self.address.parameters, autocommit=True, prepare_threshold=None)
+        connection = self._psycopg.connect(**self._parameters, autocommit=True, prepare_threshold=None)
         # Not a method: a cycle would keep server and connection until the next garbage collection.
-        connection.add_notice_handler(partial(_warn, self.address.shown))
+        connection.add_notice_handler(partial(_warn, self.shown))
         if self._path is None:
             self._path = _path_to_pgvector(connection)
         return connection
@@ -106,18 +93,16 @@ class Server:
         A table that was dropped and created again may have the same number.
         """
         sql = "SELECT to_regclass(%(name)s)::text, obj_description(to_regclass(%(name)s))"
-        table, comment = connection.execute(sql, {"name": self.address.table}).fetchone()
+        table, comment = connection.execute(sql, {"name": self.table}).fetchone()
         if table is None:
             return None
         if comment != FORMAT:
-            raise RunFolderError(
-                f"{self.address.shown}: this release of metasearch did not make the table; choose another"
-            )
+            raise RunFolderError(f"{self.shown}: this release of metasearch did not make the table; choose another")
         sql = "SELECT number, md5(state::text), state->'pages' IS NOT NULL"
-        sql += f" FROM {self.address.table}_state ORDER BY number DESC LIMIT 1"
+        sql += f" FROM {self.table}_state ORDER BY number DESC LIMIT 1"
         number, digest, paged = connection.execute(sql).fetchone() or (0, "", True)
         if not paged:
-            raise lack_of_pages(self.address.shown)
+            raise lack_of_pages(self.shown)
         return number, digest
 
     def prepare(self, connection: Any) -> None:
@@ -126,11 +111,11 @@ class Server:
         installed, offered = connection.execute(sql).fetchone() or (None, "")
         version = str(installed or offered)
         if not version:
-            raise RunFolderError(f"{self.address.shown}: the server has no pgvector; install it there")
+            raise RunFolderError(f"{self.shown}: the server has no pgvector; install it there")
         if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
             needed = ".".join(map(str, OLDEST))
             hint = "call ALTER EXTENSION vector UPDATE, after an update of pgvector on the server"
-            raise RunFolderError(f"{self.address.shown}: pgvector {version} is older than {needed}; {hint}")
+            raise RunFolderError(f"{self.shown}: pgvector {version} is older than {needed}; {hint}")
         if installed is None:
             connection.execute("CREATE EXTENSION vector")
 

@@ -9,16 +9,16 @@ import base64
 import logging
 import os
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from metasearch.config.extras import import_extra
+from metasearch.encoders.maps import Vectors
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
@@ -52,10 +52,10 @@ from metasearch.search.index.copies import (
 )
 from metasearch.search.index.fields import numbers_in, scalars
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.page_book import PagePlace, PagePlaces
+from metasearch.search.index.page_book import PagePlace
 from metasearch.search.index.places import SITE
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.settings import Condition
+from metasearch.search.settings import Condition, Conditions
 
 log = logging.getLogger(__name__)
 
@@ -71,43 +71,35 @@ _PAGE = "page", GROUP, "page_language", "page_position"
 """Keys of a `PagePlace` in a payload."""
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where a collection is: `qdrant://host:6333/collection`, or `qdrants://` over TLS."""
-
-    url: str
-    collection: str
-    shown: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Address":
-        """Parse an address; `ConfigError` if invalid."""
-        found = _ADDRESS.fullmatch(text)
-        if not found or not 0 < int(found[3] or 6333) < 2**16:
-            raise ConfigError(f"'{text}': expected qdrant://HOST:PORT/COLLECTION, such as qdrant://localhost:6333/help")
-        scheme, host, port, collection = found.groups()
-        return cls(f"{'https' if scheme == 'qdrants' else 'http'}://{host}:{port or 6333}", collection, text)
+def parse_address(text: str) -> tuple[str, str]:
+    """Return the URL of a server, and the collection there; `ConfigError` if the address is none."""
+    found = _ADDRESS.fullmatch(text)
+    if not found or not 0 < int(found[3] or 6333) < 2**16:
+        raise ConfigError(f"'{text}': expected qdrant://HOST:PORT/COLLECTION, such as qdrant://localhost:6333/help")
+    scheme, host, port, collection = found.groups()
+    return f"{'https' if scheme == 'qdrants' else 'http'}://{host}:{port or 6333}", collection
 
 
-def connect(address: Address) -> Any:
-    """Return a client of the server; its API key is read from the variable `QDRANT_API_KEY`."""
-    client = import_extra("qdrant_client", "qdrant", address.shown)
-    return client.QdrantClient(url=address.url, api_key=os.environ.get(KEY_VARIABLE), timeout=60)
+def connect(url: str) -> Any:
+    """Return a client of a server; its API key is read from the variable `QDRANT_API_KEY`."""
+    client = import_extra("qdrant_client", "qdrant", url)
+    return client.QdrantClient(url=url, api_key=os.environ.get(KEY_VARIABLE), timeout=60)
 
 
 class QdrantCollection:
-    """A collection on a server, which errors name."""
+    """A collection by its address, such as `qdrant://localhost:6333/help`, which errors name."""
 
-    def __init__(self, address: Address, client: Any = None) -> None:
+    def __init__(self, address: str, client: Any = None) -> None:
         self.address = address
-        self.client = client or connect(address)
-        self.models = import_extra("qdrant_client.models", "qdrant", address.shown)
+        url, self.collection = parse_address(address)
+        self.models = import_extra("qdrant_client.models", "qdrant", address)
+        self.client = client or connect(url)
 
     def call(self, method: str, **arguments: Any) -> Any:
         """Call a method of the client for the collection; `RunFolderError` if the server does not do it."""
-        shown, raised = self.address.shown, import_extra("qdrant_client.http.exceptions", "qdrant", self.address.shown)
+        shown, raised = self.address, import_extra("qdrant_client.http.exceptions", "qdrant", self.address)
         try:
-            return getattr(self.client, method)(self.address.collection, **arguments)
+            return getattr(self.client, method)(self.collection, **arguments)
         except raised.UnexpectedResponse as error:
             said = f"{error.status_code} {error.reason_phrase}: {error.content.decode(errors='replace')[:200]}"
             hint = f"; the key is read from {KEY_VARIABLE}" if error.status_code in (401, 403) else ""
@@ -123,10 +115,10 @@ class QdrantCollection:
         found = dict(known.config.metadata or {})
         if found.get("format") != FORMAT or found.get("schema") != SCHEMA:
             raise RunFolderError(
-                f"{self.address.shown}: this release of metasearch did not make the collection; choose another"
+                f"{self.address}: this release of metasearch did not make the collection; choose another"
             )
         if "pages" not in found:
-            raise lack_of_pages(self.address.shown)
+            raise lack_of_pages(self.address)
         return {**found, "optimised": known.status == self.models.CollectionStatus.GREEN}
 
     def digests(self) -> dict[int, int]:
@@ -139,7 +131,7 @@ class QdrantCollection:
             )
             if others := [record.id for record in records if "digest" not in record.payload]:
                 problem = f"another program made the point {others[0]}; delete it or choose another collection"
-                raise RunFolderError(f"{self.address.shown}: {problem}")
+                raise RunFolderError(f"{self.address}: {problem}")
             found.update((int(record.id), int(record.payload["digest"])) for record in records)
             if offset is None:
                 return found
@@ -160,15 +152,13 @@ class QdrantStore(CopyStore):
     differ from the exact hits of a local index.
     """
 
-    def __init__(self, address: Address, client: Any = None) -> None:
-        self.name = address.shown
+    def __init__(self, address: str, client: Any = None) -> None:
+        self.name = address
         self._collection = QdrantCollection(address, client)
         state = self._collection.state()
         if not state or not state["contents"]:
             problem = "the collection is incomplete" if state else "no such collection"
-            raise RunFolderError(
-                f"{address.shown}: {problem}; call metasearch index DOCUMENTS -o INDEX --to {address.shown}"
-            )
+            raise RunFolderError(f"{address}: {problem}; call metasearch index DOCUMENTS -o INDEX --to {address}")
         self.state = state
         self.kind = Kind(**state["kind"])
         packed = base64.b64decode(state["arrays"])
@@ -177,17 +167,17 @@ class QdrantStore(CopyStore):
     @classmethod
     def check(cls, address: str) -> None:
         """Raise an error if an index cannot be copied to an address: it is wrong, or the collection is another's."""
-        QdrantCollection(Address.parse(address)).state()
+        QdrantCollection(address).state()
 
     @classmethod
     def open(cls, address: str) -> "QdrantStore":
         """Open the collection at an address."""
-        return cls(Address.parse(address))
+        return cls(address)
 
     @classmethod
     def copy(cls, index: LocalStore, address: str, words: Words, on_sent: OnCount) -> CopyResult:
         """Make a new or existing collection a copy of a local index (`copy_to_qdrant`)."""
-        return copy_to_qdrant(index, Address.parse(address), words, on_sent)
+        return copy_to_qdrant(index, address, words, on_sent)
 
     @cached_property
     def languages(self) -> dict[str, int]:
@@ -205,11 +195,7 @@ class QdrantStore(CopyStore):
         return QdrantStore(self._collection.address, self._collection.client)
 
     def search(
-        self,
-        vectors: NDArray[np.float32],
-        top_k: int = 10,
-        groups: Sequence[Collection[str]] = ((),),
-        where: Sequence[Condition] = (),
+        self, vectors: Vectors, top_k: int = 10, groups: Sequence[Collection[str]] = ((),), where: Conditions = ()
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         require_queries(vectors, top_k)
@@ -235,7 +221,7 @@ class QdrantStore(CopyStore):
             (Passage(**{name: payloads[row][name] for name in names}), int(payloads[row]["places"])) for row in wanted
         ]
 
-    def score_pages(self, vector: NDArray[np.float32], ranking: Ranking, scope: Scope = ALL) -> PageScores:
+    def score_pages(self, vector: Vectors, ranking: Ranking, scope: Scope = ALL) -> PageScores:
         """Return all passages of the pages of some rows and of their translations, as `Store.score_pages`.
 
         Scores are exact, from float32 vectors. A passage at several places is in the page of its first one alone.
@@ -317,7 +303,7 @@ class QdrantStore(CopyStore):
 
 def copy_to_qdrant(
     store: LocalStore,
-    address: Address,
+    address: str,
     words: Words,
     on_sent: OnCount = lambda done, total: None,
     client: Any = None,
@@ -331,7 +317,7 @@ def copy_to_qdrant(
     numbers = numbers_of_keys(store.row_keys())
     if before is None:
         before = _create(collection, store, words)
-    Kind(**before["kind"]).require_same(address.shown, store.kind)
+    Kind(**before["kind"]).require_same(address, store.kind)
     record = store.plan.record_of_copy
     arrays = base64.b64encode(save(record)).decode() if record else ""
     mark, pages = vectors_mark(store), store.page_places()
@@ -341,7 +327,7 @@ def copy_to_qdrant(
     for rows in parts(range(len(store))):
         for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
             known.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
-            if there.get(int(numbers[row])) != _payload(passage, places, pages[row], mark)["digest"]:
+            if there.get(int(numbers[row])) != _payload(passage, places, pages(row), mark)["digest"]:
                 changed.append(row)
     sent = 0
     for rows in parts(changed):
@@ -377,7 +363,7 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
         quantization_config=int8,
         metadata=state,
     )
-    shown = collection.address.shown
+    shown = collection.address
     log.warning(
         "%s: Qdrant rounds its vectors to int8 and searches approximately: hits may differ from a folder", shown
     )
@@ -390,8 +376,8 @@ def _create(collection: QdrantCollection, store: LocalStore, words: Words) -> di
 
 
 def _points(
-    store: LocalStore, rows: Sequence[int], numbers: Sequence[int], pages: PagePlaces, mark: int, words: Words,
-    length: float, models: Any,
+    store: LocalStore, rows: Sequence[int], numbers: Sequence[int], pages: Callable[[int], PagePlace], mark: int,
+    words: Words, length: float, models: Any,
 ) -> list[Any]:  # fmt: skip
     passages = store.passages(rows)
     dense = store.quantised.take(rows)
@@ -400,7 +386,7 @@ def _points(
         distinct, weights = word_weights(cut, length)  # Qdrant multiplies them with the IDF
         sparse = models.SparseVector(indices=distinct.tolist(), values=weights.tolist())
         vector = {DENSE: dense[i].tolist(), WORDS: sparse}
-        payload = _payload(*passages[i], pages[rows[i]], mark)
+        payload = _payload(*passages[i], pages(rows[i]), mark)
         points.append(models.PointStruct(id=numbers[i], vector=vector, payload=payload))
     return points
 

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
+from pydantic import TypeAdapter
+
 from metasearch.config.roles import Role
 from metasearch.encoders.low.network import NetworkFacts
 from metasearch.errors import EncoderError, RunFolderError
@@ -70,15 +72,9 @@ class Facts:
     @classmethod
     def recall(cls, place: Path | None) -> Self | None:
         """Return the facts that are remembered; None without any, or where the file is damaged."""
-        if place is None:
-            return None
         try:
-            found = json.loads(place.read_bytes())
-            network, read = found.pop("network"), found.pop("input")
-            network["after"] = tuple(network["after"])
-            read |= {name: tuple(read[name]) for name in ("columns", "special")}
-            return cls(**found, network=NetworkFacts(**network), input=InputFacts(**read))
-        except (OSError, ValueError, LookupError, TypeError):
+            return TypeAdapter(cls).validate_json(place.read_bytes()) if place else None
+        except (OSError, ValueError):
             return None
 
     def remember(self, place: Path | None) -> None:

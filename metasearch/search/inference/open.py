@@ -1,9 +1,11 @@
 """Opens a checkpoint to encode with it: from its files where that gives the same bits, else the whole model."""
 
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from logging.handlers import BufferingHandler
 from pathlib import Path
 
 from metasearch.config import registry
@@ -71,19 +73,11 @@ def _open_stored(name: str, folder: Path, prompts: Mapping[Role, str], whole: Ca
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
     """Collect the warnings about encoders inside the context, which are logged as well."""
-    heard, logger = _Warnings(), logging.getLogger("metasearch.encoders")
+    heard, lines, logger = BufferingHandler(sys.maxsize), list[str](), logging.getLogger("metasearch.encoders")
+    heard.setLevel(logging.WARNING)
     logger.addHandler(heard)
     try:
-        yield heard.lines
+        yield lines
     finally:
         logger.removeHandler(heard)
-
-
-class _Warnings(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a warning."""
-        self.lines.append(record.getMessage())
+        lines += [record.getMessage() for record in heard.buffer]

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from metasearch.config.roles import Role
 from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.protocols import ProgressEncoder
+from metasearch.encoders.maps import Vectors
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.search.documents.passage import Passage
@@ -19,14 +18,9 @@ ROLE: Role = "candidate"
 """In which passages are encoded; queries are questions."""
 
 
-class PortionEncoder(ProgressEncoder, Protocol):
-    """Encodes portions of passages that it is given before."""
-
-    def prepare(self, portions: Iterable[Sequence[Passage]]) -> Iterator[Sequence[Passage]]:
-        """Take all portions, and yield each again when its texts are to be encoded, and after that stored."""
-
-    def forget(self) -> None:
-        """Clear the cache of tokens."""
+Portion = Sequence[Passage]
+EncodePortions = Callable[[Iterable[Portion]], Iterator[tuple[Portion, Vectors]]]
+"""Yields portions of passages in turn with their vectors, `(n, D)`."""
 
 
 def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, Settings]:
@@ -45,7 +39,10 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, S
         raise ConfigError(f"overlap {settings.overlap}: expected less than the {length} tokens of a passage")
     if settings.column in OTHER_COLUMNS:
         raise ConfigError(f"column '{settings.column}' cannot be the column with the text")
-    cut = replace(reading(settings), limit=length, length=_counter(encoder, length), overlap=settings.overlap)
+    lengths, overlap = _counter(encoder, length), settings.overlap
+    cut = replace(
+        reading(settings), limit=length, length=lambda text: lengths([text])[0], lengths=lengths, overlap=overlap
+    )
     return settings.model_copy(update={"length": length}), cut
 
 
@@ -59,13 +56,12 @@ def reading(settings: IndexSettings) -> Settings:
     return Settings(**same, detect=detector(languages), detectable=detectable(languages), detect_always=always)
 
 
-def _counter(encoder: Encoder, limit: int) -> Callable[[str], int]:
-    """Return a function that counts a text's tokens, up to one more than the limit."""
+def _counter(encoder: Encoder, limit: int) -> Callable[[Sequence[str]], list[int]]:
+    """Return a function that counts the tokens of texts, each up to one more than the limit."""
     prompt = encoder.prompt(ROLE)
 
-    def count(text: str) -> int:
+    def count(texts: Sequence[str]) -> list[int]:
         # Not `encoder.lengths`, which remembers each text, and here most are parts of others.
-        (tokens,) = encoder.reader.tokenise([prompt + text], limit + 1)["input_ids"]
-        return len(tokens)
+        return [len(row) for row in encoder.reader.tokenise([prompt + text for text in texts], limit + 1)["input_ids"]]
 
     return count

@@ -184,7 +184,7 @@ class Searcher:
     def encode_queries(self, queries: Iterable[str]) -> NDArray[np.float32]:
         """Return the unit vectors of queries, `(Q, D)`, as the plan of the index searches with them.
 
-        Their dot products with the vectors of `metasearch index --vectors` are the scores of passages.
+        Their dot products with the vectors `store.quantised` of the index are the scores of passages.
         """
         return self.store.plan.queries(self.encoder.encode(list_texts(queries, "queries"), QUERY))
 

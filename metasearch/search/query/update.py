@@ -15,6 +15,7 @@ import numpy as np
 
 from metasearch.config.languages import is_known
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.maps import Vectors
 from metasearch.encoders.protocols import report_progress
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
@@ -38,14 +39,14 @@ from metasearch.search.index.base import CopyResult, FilePlaces, Kind, SourceFil
 from metasearch.search.index.places import place_facts, shown
 from metasearch.search.index.writer import IndexWriter, writing
 from metasearch.search.query.estimate import check, renewed
-from metasearch.search.query.passages import ROLE, PortionEncoder, cutting
+from metasearch.search.query.passages import ROLE, EncodePortions, Portion, cutting
 from metasearch.search.query.roots import Root
 from metasearch.search.query.shards import remove_shards
 from metasearch.search.settings import ALWAYS, IndexSettings
 
 log = logging.getLogger(__name__)
 
-Spread = Callable[[Path], AbstractContextManager[PortionEncoder]]
+Spread = Callable[[Path], AbstractContextManager[EncodePortions]]
 """Opens what encodes for the index in a folder, which is locked."""
 Sample = dict[str, dict[int, str]]
 """Language → some passages in it, each with its key as a number."""
@@ -160,20 +161,26 @@ def _unknown(found: "Plan", encoder: Encoder) -> dict[str, str]:
     return {tag: reason for tag, reason in reasons.items() if reason}
 
 
-def _encode(found: "Plan", encoder: Encoder, callback: Callback, others: PortionEncoder | None) -> None:
-    done, by = 0, others or encoder
+def _encode(found: "Plan", encoder: Encoder, callback: Callback, others: EncodePortions | None) -> None:
+    done = 0
 
     def heard(now: int, _: int) -> None:
         callback.on_encode("passages", done + now, len(found.new))
+
+    def encode_here(portions: Iterable[Portion]) -> Iterator[tuple[Portion, Vectors]]:
+        for some in portions:
+            with report_progress(encoder, heard):
+                vectors = encoder.encode([passage.text for passage in some], ROLE)
+            encoder.forget()
+            yield some, vectors
 
     try:
         # The last bits of vectors depend on the portions in which they are encoded.
         new = found.new_passages()
         portions = iter(lambda: list(islice(new, _AT_ONCE)), [])
-        for some in others.prepare(portions) if others and found.new else portions:
-            with report_progress(by, heard):
-                vectors = by.encode([passage.text for passage in some], ROLE)
-            by.forget()
+        for some, vectors in (others if others and found.new else encode_here)(portions):
+            if others:
+                heard(len(some), len(some))
             found.store.upsert(vectors, some, passage_keys(some))
             done += len(some)
     except KeyboardInterrupt:
@@ -291,6 +298,8 @@ class Plan:
     def _decide(self) -> Set[str]:
         """Compare all pages; return the indexed documents that share with others what they shared before."""
         self.pages.decide()
+        for line in self.pages.describe_whole():
+            log.warning("%s", line)
         before = Pages()
         before.blocks = {path: each.blocks for path, each in self.store.places_by_file.items() if each.blocks}
         before.decide()

@@ -187,7 +187,9 @@ async def _metrics(request: Request) -> Response:
 async def _answer_error(request: Request, error: Exception) -> Response:
     """Answer a request that an endpoint or FastAPI itself refuses, or that meets a bug, which the guard logs."""
     if isinstance(error, RequestValidationError):
-        return explain_invalid(error).response()
+        problems = [_explain_problem(item) for item in error.errors()]
+        texts = "; ".join(text for _, text in problems)
+        return RequestError(422, "invalid_body", texts, problems[0][0] or None).response()
     if not isinstance(error, HTTPException):
         return RequestError.of_bug(error).response()
     if isinstance(error, RequestError):
@@ -210,13 +212,8 @@ def _explain_unknown_path(request: Request) -> str:
     return f"there is no {path}.{nearest(path, known)}"
 
 
-def explain_invalid(error: RequestValidationError) -> RequestError:
-    """Return the error for an invalid body: key and value per problem."""
-    problems = [_explain_problem(item) for item in error.errors()]
-    return RequestError(422, "invalid_body", "; ".join(text for _, text in problems), problems[0][0] or None)
-
-
 def _explain_problem(item: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the key of a wrong value, and the problem in a sentence."""
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"][1:]).removeprefix(".")
     message = item["msg"].removeprefix("Value error, ")
     if item["type"] == "missing":

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from metasearch.config import registry, yaml
+from metasearch.config import yaml
 from metasearch.config.run import DEFAULT_ENCODER, Device, TuneConfig
-from metasearch.data.locate import absolute
+from metasearch.data.locate import absolute, absolute_encoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.errors import RunFolderError
@@ -97,9 +97,10 @@ def tune(
     """
     path = str(labels) if isinstance(labels, str | Path) else ""
     asked = {
-        "labels": _from_anywhere(path), "columns": dict(columns or {}), "ignore_identical_ids": ignore_identical_ids,
+        "labels": absolute(path) if path and Path(path).exists() else path,
+        "columns": dict(columns or {}), "ignore_identical_ids": ignore_identical_ids,
         "documents": _listed(documents), "translations": _listed(translations),
-        "encoder": {"name": _from_anywhere(encoder), "trust_remote_code": trust_remote_code},
+        "encoder": {"name": absolute_encoder(encoder), "trust_remote_code": trust_remote_code},
         "base": (base,) if isinstance(base, str) else tuple(base),
         "learners": tuple(learners), "folds": folds, "device": device, "seed": seed,
         "same_page": same_page, "accept": accept,
@@ -120,8 +121,3 @@ def tune(
 
 def _listed(paths: Paths) -> tuple[str, ...]:
     return tuple(absolute(str(path)) for path in ([paths] if isinstance(paths, str | Path) else paths))
-
-
-def _from_anywhere(name: str) -> str:
-    """Return a file, folder or encoder by a name that means the same from every folder."""
-    return absolute(name) if name and name not in registry.names("encoders") and Path(name).exists() else name

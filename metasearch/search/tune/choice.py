@@ -175,8 +175,11 @@ class Choice:
     def _unseen(self) -> str:
         """Say which losses the groups cannot rule out, though the gain is significant."""
         share, loss = outweighed(self.kept.gain.mean, self.kept.gain.n, ALPHA)
-        shown = f" {self.kept.gain.n} groups can miss losses that {100 * share:.0f} % of all have; "
-        return shown + f"the gain outweighs them up to {100 * min(loss, 1):.0f} points each."
+        groups = self.kept.gain.n
+        return (
+            f" Losses of up to {100 * share:.0f} % of all questions may be in none of {groups} groups; the gain "
+            f"outweighs them up to {100 * min(loss, 1):.0f} points each."
+        )
 
     def _reason(self) -> str:
         if not self.best.kept:

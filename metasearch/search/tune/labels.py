@@ -23,7 +23,6 @@ LEAST_LABELS = 8
 """Labelled questions below which nothing is held out: a fold would have one or two."""
 LEAST_FOLDS = 3
 """A paired test of fewer differences tells next to nothing."""
-_DEV_GROUPS = 4
 _FREQUENT = 0.05
 """Share of the documents from which a language counts."""
 Held = Literal["as asked", "new pages", "pages with labels"]
@@ -97,7 +96,8 @@ class Labels:
         """
         found, root = store.passages_by_place(), store.root
         passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
-        pages = Pages.of(data, passages, named or ([] if root is None else [str(root)]), most, same_page, bases)
+        folders = named or ([] if root is None else [str(root)])
+        pages = Pages.of(data, passages, store.place_groups(), folders, most, same_page, bases)
         return replace(cls.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance)), pages.notes
 
     @cached_property
@@ -133,7 +133,7 @@ class Labels:
     def hold_out(self, fold: int | None, what: Held = "as asked") -> Benchmark:
         """Return a benchmark: `test` is a fold or nothing, and `train` is the rest, unlabelled texts included.
 
-        `dev` is a small part of train: the trainer reports a score of it, which decides nothing here.
+        `dev` is empty: the last weights are scored, so a dev score would only take time and a copy of the best weights.
         """
         assert self.benchmark is not None
         held = set() if fold is None else {*split(self.data, self.benchmark.task.folds, fold).test.groups}
@@ -154,9 +154,7 @@ class Labels:
             test = replace(test, questions=tuple(own))
         unlabelled = self.everything.candidates[len(self.data.candidates) :]
         pool = self.everything.candidates if self.whole else (*test.candidates, *unlabelled)
-        asked = {question.group for question in train.questions}
-        dev = train.select([group for group in train.groups if group in asked][:_DEV_GROUPS])
-        parts = Split(train, dev, replace(test, candidates=pool))
+        parts = Split(train, RetrievalData((), ()), replace(test, candidates=pool))
         return replace(self.benchmark, data=self.everything, split=parts, fold=fold or 0)
 
     def apart(self) -> Iterator[tuple[str, list[Benchmark]]]:

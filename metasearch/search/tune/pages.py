@@ -1,7 +1,6 @@
 """Labels on the pages of an index: passages are ranked as the index has them, and a page is what answers a question.
 
-A page is known by its file, or by its line where a line of the file is a page. Its translations are the pages with the
-same path but for the language (`de/faq.md`, `faq.de.md`) or the same field `group`, each in a language of its own.
+A page is known by its file, or by its line where a line of the file is a page. Its translations are those of the index.
 """
 
 from collections import Counter
@@ -13,9 +12,8 @@ from metasearch.data.readers import joined as merge_groups
 from metasearch.data.records import Candidate, RetrievalData, commonest, grouped
 from metasearch.errors import DataError
 from metasearch.search.documents.joining import describe, join
-from metasearch.search.documents.languages import group_pages
 from metasearch.search.documents.passage import Passage
-from metasearch.search.documents.read import group_of, is_page, page_of
+from metasearch.search.documents.read import page_of
 
 _OFTEN = 10
 """Clicks on one page of a query for each click on another one, from which the other one is no label."""
@@ -40,18 +38,18 @@ class Pages:
 
     @classmethod
     def of(
-        cls, data: RetrievalData, passages: Sequence[Passage], folders: Sequence[str], most: int, same: bool | None,
-        bases: Sequence[str] = (),
+        cls, data: RetrievalData, passages: Sequence[Passage], groups: Sequence[str], folders: Sequence[str], most: int,
+        same: bool | None, bases: Sequence[str] = (),
     ) -> "Pages":  # fmt: skip
         """Join labels to pages by path, address, id or text.
 
         Args:
             data: labels, whose candidates name or quote pages.
             passages: all passages of the documents, in their order.
+            groups: what the page of each passage shares with its translations.
             folders: files and folders of the documents as they were named.
             most: passages of pages without a label that are searched; evenly spaced pages are taken.
             same: whether the translations of a page answer what it answers; by default they do.
-
             bases: addresses that stand for a folder, each as `ADDRESS` or `ADDRESS=FOLDER`; by default one is found.
 
         Raises:
@@ -66,10 +64,10 @@ class Pages:
         said = describe([one for each, one in zip(data.candidates, found, strict=True) if each.answers])
         if 2 * sum(bool(meant[each.id]) for each in labels) < len(labels):
             raise DataError(f"{said}. A label is the path, the address, the id or the text of a page")
-        book, translated = _Book(passages), same is not False
+        book, translated = _Book(passages, groups), same is not False
         if same and all(len(alike) == 1 for alike in book.translations.values()):
             raise DataError(
-                "--same-page: no page has a translation: none has the same path but for its language, or the same group"
+                "--same-page: no page has a translation in the index, by its path, its head or the field group"
             )
         relevant, positive = _answers(labels, meant, book, translated)
         asked = {uid for uids in relevant.values() for uid in uids}
@@ -114,16 +112,14 @@ def _add_clicks(data: RetrievalData, meant: Mapping[str, Sequence[int]]) -> tupl
 class _Book:
     """The pages of passages, and which are translations of each other."""
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
+    def __init__(self, passages: Sequence[Passage], groups: Sequence[str]) -> None:
         self.passages = passages
         self.pages = grouped(range(len(passages)), lambda i: _name(passages[i]))
         self.page_of = {i: page for page, own in self.pages.items() for i in own}
         self.language = {page: commonest(passages[i].language for i in own) for page, own in self.pages.items()}
         self.translations: dict[str, tuple[str, ...]] = {}
         """Page → itself and its translations."""
-        groups = group_pages({page: tag for page, tag in self.language.items() if is_page(page)})
-        named = {page: groups.get(page) or group_of(passages[own[0]]) for page, own in self.pages.items()}
-        for alike in grouped(self.pages, named.__getitem__).values():
+        for alike in grouped(self.pages, lambda page: groups[self.pages[page][0]]).values():
             apart = len({self.language[page] for page in alike}) == len(alike)
             self.translations |= {page: alike if apart else (page,) for page in alike}
 

@@ -13,7 +13,7 @@ from metasearch.config.recipe import Recipe
 from metasearch.config.seeding import stream
 from metasearch.config.task import PHASES
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import Data, RetrievalData, grouped
+from metasearch.data.records import RetrievalData, grouped
 from metasearch.episodes.samplers import check_sizes
 from metasearch.errors import DataError
 from metasearch.pipelines.factory import learner_class
@@ -53,7 +53,7 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
     if not tuned:
         found = (mode.arrangements(benchmark.task) for mode in map(load_mode, _MODES) if mode.links in links)
         trained = next((replace(benchmark, arrangements=each) for each in found if each), trained)
-    # The dev split is a part of train, so that both phases are one.
+    # There is no dev split, so that both phases are one.
     once = {"meta_train": min(budget.meta_train + budget.meta_valid, _MOST_EPISODES), "meta_valid": 0}
     budget = budget.model_copy(update={**once, "epochs": 1, "eval_every": 0, "patience": 0})
     most = min(len(questions), _FEW) if few and tuned else len(questions)
@@ -61,20 +61,16 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
 
 
 def _in_one_language(benchmark: Benchmark, links: int) -> Benchmark:
-    """Return a benchmark of questions with all texts of train and dev in one language, `mul`.
+    """Return a benchmark of questions with all texts of train in one language, `mul`.
 
     An episode has `links` sets of texts.
     """
-
-    def merged(part: Data) -> Data:
-        data = cast(RetrievalData, part)
-        questions = tuple(replace(question, language=_SEVERAL) for question in data.questions)
-        candidates = tuple(replace(candidate, language=_SEVERAL) for candidate in data.candidates)
-        return replace(data, questions=questions, candidates=candidates)
-
-    parts = replace(benchmark.split, train=merged(benchmark.split.train), dev=merged(benchmark.split.dev))
+    data = cast(RetrievalData, benchmark.split.train)
+    questions = tuple(replace(question, language=_SEVERAL) for question in data.questions)
+    candidates = tuple(replace(candidate, language=_SEVERAL) for candidate in data.candidates)
+    split = replace(benchmark.split, train=replace(data, questions=questions, candidates=candidates))
     chain = Arrangement((Variant(_SEVERAL, (_SEVERAL,)),) * links)
-    return replace(benchmark, arrangements={phase: [chain] for phase in PHASES}, split=parts)
+    return replace(benchmark, arrangements={phase: [chain] for phase in PHASES}, split=split)
 
 
 def _fit_sizes(benchmark: Benchmark, recipe: Recipe, most: int) -> Recipe:

@@ -108,7 +108,9 @@ class Workshop:
         return {pool: evaluate(encoder, test, benchmark.measures, [pool], sharpness=sharpness) for pool in ranked}
 
     def make(self, step: Step, benchmark: Benchmark, callback: Callback) -> Encoder:
-        """Return a new encoder, made from the training split of a benchmark, without an adapter.
+        """Return an encoder, made from the training split of a benchmark, without an adapter.
+
+        It shares the weights of the base encoder, unless they are trained.
 
         Raises:
             DataError: there are too few labels to train on.
@@ -117,7 +119,10 @@ class Workshop:
         config = self.config
         vectors: TextEncoder | None = None if step.aligned else self.vectors
         start = config.encoder.model_copy(update={"name": str(self.aligned)}) if step.aligned else config.encoder
-        encoder = load_encoder(start, benchmark.task.max_length, device=config.device)
+        if step.trains or step.aligned:
+            encoder = load_encoder(start, benchmark.task.max_length, device=config.device)
+        else:
+            encoder = Encoder(self.encoder.model, self.encoder.name, self.encoder.max_length)
         if step.projected and not step.aligned:
             projection = self._projection(benchmark, callback)
             vectors = ProjectedEncoder(self.vectors, projection)

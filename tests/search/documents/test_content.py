@@ -41,6 +41,8 @@ def test_text_that_a_reader_sees_or_opens_is_a_passage(body, tmp_path):
     ("reason", "body"),
     [
         ("hidden", f"{TEXT}<div hidden>{SAID}</div>"),
+        ("hidden", f"{TEXT}<noscript>{SAID}</noscript>"),
+        ("hidden", f"{TEXT}<svg><title>Chart</title><text>{SAID}</text></svg>"),
         ("navigation", f"{TEXT}<nav><p>{SAID}</nav>"),
         ("footer", f"{TEXT}<footer>{SAID}</footer>"),
         ("aside", f"<article>{TEXT}</article><aside>{SAID}</aside>"),
@@ -55,6 +57,12 @@ def test_a_sentence_that_is_left_out_is_counted_and_explained(reason, body, tmp_
     assert f"{tmp_path / 'a.html'}:1: dropped ({reason}): {SAID}" in lines
     assert f"{tmp_path / 'a.html'}:1: kept: The first text of the page is a sentence." in lines
     assert SAID in read_page(tmp_path, f"<body>{body}", keep_repeated=True) or reason == "hidden"
+
+
+def test_an_address_that_is_only_in_a_footer_is_counted(tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        read_page(tmp_path, f"<body>{TEXT}<footer>5 Main Street, 12345 Springfield</footer>")
+    assert any(line.startswith("dropped blocks: footer 1 ('5 Main Street") for line in caplog.messages)
 
 
 BLOCKS = [

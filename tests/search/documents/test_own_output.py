@@ -9,14 +9,13 @@ from helpers.indexes import made, write_index
 from helpers.studies import Made, write_run, write_study
 from metasearch.data.parallel.saved import COLUMNS, write_table
 from metasearch.encoders.builtin import tiny
-from metasearch.errors import ConfigError, DataError
+from metasearch.errors import DataError
 from metasearch.evaluation.report.build import build, write
 from metasearch.evaluation.study.read import read_study
 from metasearch.search.documents.read import sources
-from metasearch.search.index.local import LocalStore
-from metasearch.search.index.vectors_file import require_writable, write_vectors
 
 arrow = pytest.importorskip("pyarrow", reason="needs the extra corpora")
+parquet = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,8 @@ def outputs(tmp_path_factory):
         (each / "inside").mkdir()
         for name in ("README.md", "inside/notes.txt"):
             (each / name).write_text("A document.", encoding="utf-8")
-    write_vectors(LocalStore.open(folder / "help.index"), folder / "help.parquet")
+    vectors = arrow.table({"text": ["A passage."], "vector": [[1.0]]}).replace_schema_metadata({"metasearch": "{}"})
+    parquet.write_table(vectors, folder / "help.parquet")  # as releases before wrote it
     (folder / "ranking.txt").write_text("de:q1 Q0 d1 1 0.5 mini\nde:q1 Q0 d2 2 0.25 mini\n", encoding="utf-8")
     return folder
 
@@ -78,10 +78,6 @@ def test_a_folder_with_a_file_of_the_same_name_is_read(name, tmp_path):
     assert [source.path.name for source in sources([tmp_path])] == ["a.md"]
 
 
-def test_a_table_of_the_user_is_a_document_and_is_never_overwritten(tmp_path, outputs):
-    parquet = pytest.importorskip("pyarrow.parquet")
+def test_a_table_of_the_user_is_a_document(tmp_path):
     parquet.write_table(arrow.table({"text": ["Where is the key?"]}), tmp_path / "shop.parquet")
     assert [source.path.name for source in sources([tmp_path])] == ["shop.parquet"]
-    with pytest.raises(ConfigError, match=r"shop.parquet: the file exists and holds no vectors of metasearch"):
-        require_writable(tmp_path / "shop.parquet")
-    require_writable(outputs / "help.parquet")

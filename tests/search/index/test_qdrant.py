@@ -10,7 +10,7 @@ from helpers.indexes import found_by, made, queries, texts_of, write_index
 from helpers.qdrant_edge import CollectionStatus, EdgeClient
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.qdrant import Address, QdrantStore
+from metasearch.search.index.qdrant import QdrantStore, parse_address
 from metasearch.search.index.stores import database, is_address, open_store
 from metasearch.search.settings import parse_conditions
 
@@ -18,7 +18,7 @@ qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdr
 
 from metasearch.search.index.qdrant import copy_to_qdrant  # noqa: E402
 
-ADDRESS = Address.parse("qdrant://localhost:6333/help")
+ADDRESS = "qdrant://localhost:6333/help"
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
@@ -137,7 +137,7 @@ def test_what_cannot_be_searched_is_named(tmp_path, client):
         QdrantStore(ADDRESS, client)
     client.create_collection("help2", vectors_config={})
     with pytest.raises(RunFolderError, match="this release of metasearch did not make the collection"):
-        QdrantStore(Address.parse("qdrant://localhost:6333/help2"), client)
+        QdrantStore("qdrant://localhost:6333/help2", client)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +157,6 @@ def test_an_address_of_an_unknown_database_names_the_nearest():
 
 
 def test_an_address_says_host_port_and_collection():
-    assert Address.parse("qdrants://db.example/help").url == "https://db.example:6333"
-    assert Address.parse("qdrant://[::1]:7000/a-b").url == "http://[::1]:7000"
+    assert parse_address("qdrants://db.example/help")[0] == "https://db.example:6333"
+    assert parse_address("qdrant://[::1]:7000/a-b") == ("http://[::1]:7000", "a-b")
     assert not is_address("help.index")

@@ -10,7 +10,7 @@ from helpers.indexes import made, queries, write_index
 from metasearch.errors import RunFolderError
 from metasearch.search.index.base import Scope
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.qdrant import KEY_VARIABLE, Address, QdrantStore
+from metasearch.search.index.qdrant import KEY_VARIABLE, QdrantStore
 
 pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
 
@@ -88,7 +88,7 @@ def server(monkeypatch):
 
 @pytest.fixture
 def address(server):
-    return Address.parse(f"qdrant://127.0.0.1:{server.server_port}/help")
+    return f"qdrant://127.0.0.1:{server.server_port}/help"
 
 
 @pytest.fixture
@@ -140,12 +140,12 @@ def test_the_calls_of_a_copy_and_of_a_search(server, address, index):
 @pytest.mark.parametrize(("status", "hint"), [(401, f"; the key is read from {KEY_VARIABLE}"), (500, "")])
 def test_a_refusal_names_the_collection(server, address, index, status, hint):
     server.refuse = status
-    with pytest.raises(RunFolderError, match=rf"{address.shown}: the server answers {status} .*{hint}$"):
+    with pytest.raises(RunFolderError, match=rf"{address}: the server answers {status} .*{hint}$"):
         copy_to_qdrant(index, address, lambda texts: [[] for _ in texts])
 
 
 def test_a_server_that_is_not_there_is_named(server, address):
     server.shutdown()
     server.server_close()
-    with pytest.raises(RunFolderError, match=rf"{address.shown}: the server cannot be reached"):
+    with pytest.raises(RunFolderError, match=rf"{address}: the server cannot be reached"):
         QdrantStore(address)

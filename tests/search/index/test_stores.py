@@ -27,7 +27,7 @@ from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import Adapter, Learned, SearchPlan
 from metasearch.search.index.postgresql import PostgresStore
-from metasearch.search.index.qdrant import Address, QdrantStore, connect
+from metasearch.search.index.qdrant import QdrantCollection, QdrantStore
 from metasearch.search.index.writer import writing
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.settings import parse_conditions
@@ -69,13 +69,13 @@ def memory(folder, patch, request, name):
 
 def qdrant(folder, patch, request, name):
     client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    patch.setattr("metasearch.search.index.qdrant.connect", lambda address: client)
+    patch.setattr("metasearch.search.index.qdrant.connect", lambda url: client)
     return QdrantStore, f"qdrant://localhost/{name}"
 
 
 def qdrant_engine(folder, patch, request, name):
     client = EdgeClient(folder / "shard")
-    patch.setattr("metasearch.search.index.qdrant.connect", lambda address: client)
+    patch.setattr("metasearch.search.index.qdrant.connect", lambda url: client)
     return QdrantStore, f"qdrant://localhost/{name}"
 
 
@@ -85,7 +85,7 @@ def qdrant_server(folder, patch, request, name):
         pytest.skip("QDRANT_URL names no server of Qdrant, such as http://localhost:6333")
     collection = f"metasearch_{os.getpid()}_{name}"
     address = f"{url.rstrip('/').replace('http', 'qdrant', 1)}/{collection}"
-    request.addfinalizer(lambda: connect(Address.parse(address)).delete_collection(collection))
+    request.addfinalizer(lambda: QdrantCollection(address).client.delete_collection(collection))
     return QdrantStore, address
 
 

@@ -229,17 +229,6 @@ def test_hits_of_every_door_meet_the_conditions_and_have_the_fields(shop):
         assert answer["error"]["message"].startswith("where: no passage has the field 'idd'.")
 
 
-def test_vectors_are_written_for_another_database(shop):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    index = ["index", str(shop / "shop.jsonl"), "-o", str(shop / "index"), "--vectors"]
-    said = metasearch(*index, str(shop / "new" / "shop.parquet"))
-    assert f"vectors: {shop}/new/shop.parquet\n" in said.stdout
-    table = parquet.read_table(shop / "new" / "shop.parquet")
-    assert [json.loads(fields)["id"] for fields in table["fields"].to_pylist()] == [f"c{i}" for i in range(6)]
-    says = f"--vectors {shop}/shop.csv: expected the name of a file that ends in .parquet"
-    assert says in metasearch(*index, str(shop / "shop.csv"), code=2).stderr
-
-
 def test_a_row_whose_fields_change_is_a_new_passage(shop):
     content = (shop / "shop.jsonl").read_text(encoding="utf-8").replace('"price": 20', '"price": 21')
     (shop / "shop.jsonl").write_text(content, encoding="utf-8")

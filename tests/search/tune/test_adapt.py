@@ -166,9 +166,9 @@ def test_the_stored_adapter_learns_from_quoted_passages_as_the_folds_do(tmp_path
     assert trial.labels.beside
     texts = {each.page: each.text for each in trial.index.passages if each.id not in trial.labels.beside}
     questions, page_of = trial.labels.data.questions, {each.answers: each.page for each in trial.labels.data.candidates}
-    queries = trial.index.encoder.encode([each.text for each in questions], "question")
-    right = trial.index.encoder.encode([texts[page_of[(each.id,)]] for each in questions], "candidate")
-    mean = trial.index.encoder.encode([each.text for each in trial.index.passages], "candidate").mean(0)
+    queries = trial.index.encode([each.text for each in questions], "question")
+    right = trial.index.encode([texts[page_of[(each.id,)]] for each in questions], "candidate")
+    mean = trial.index.encode([each.text for each in trial.index.passages], "candidate").mean(0)
     expected = metric_adapter(mean - queries.mean(0), right - queries, len(THINGS))
     trial.add("quoted", ANSWERED, "", kept=True)
     np.testing.assert_allclose(LocalStore.open(tmp_path / "i").plan.adapter.matrix, expected, rtol=0, atol=1e-5)

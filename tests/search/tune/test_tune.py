@@ -89,7 +89,8 @@ def test_a_trained_step_is_not_kept_unless_it_beats_the_best_one_without_trainin
     assert str(choice).endswith(
         "No other one is significantly better; the highest score has fine-tune: +0.1 (-1.2 to +1.4). "
         # 1 - 0.05^(1/12) = 0.221; 25.5 · 0.779 / 0.221 = 90
-        "12 groups can miss losses that 22 % of all have; the gain outweighs them up to 90 points each."
+        "Losses of up to 22 % of all questions may be in none of 12 groups; "
+        "the gain outweighs them up to 90 points each."
     )
 
 

@@ -10,6 +10,9 @@ from metasearch.errors import DataError
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
+from metasearch.search.documents.read import group_of
+from metasearch.search.index.local import LocalStore
+from metasearch.search.indexes import index_documents
 from metasearch.search.tune.documents import cut_long
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.pages import Pages
@@ -57,7 +60,12 @@ def labels(form, things=12, language="en"):
 
 
 def joined(form="path", most=2000, same=None, **how):
-    return Pages.of(labels(form, **how), passages(), ["help"], most, same)
+    return pages_of(labels(form, **how), passages(), most, same)
+
+
+def pages_of(told, found, most=2000, same=None):
+    """Join labels to pages whose translations have the same path but for the language, or the same field `group`."""
+    return Pages.of(told, found, [group_of(passage) for passage in found], ["help"], most, same)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -94,18 +102,33 @@ def test_translations_count_unless_the_user_says_otherwise_and_are_not_trained_o
     assert "--no-same-page: the translations of a page count as wrong." in pages.notes
     alone = [each for each in passages() if each.language == "en"]
     with pytest.raises(DataError, match=r"^--same-page: no page has a translation"):
-        Pages.of(labels("path"), alone, ["help"], 2000, True)
+        pages_of(labels("path"), alone, same=True)
 
 
 def test_translations_share_a_group_where_a_line_is_a_page():
     rows = [Passage(f"Text {i}", "faq.jsonl", i, tag, {"id": i, "group": "a"}) for i, tag in ((1, "de"), (2, "en"))]
     told = load_labels([{"query": "What?", "document": "2", "language": "en"}], named=True)
-    assert len(Pages.of(told, rows, [], 10, None).data.candidates) == 2
+    assert len(pages_of(told, rows, 10).data.candidates) == 2
+
+
+@pytest.mark.parametrize(("by", "answers"), [("hreflang", {"en", "de"}), ("none", {"en"})])
+def test_translations_of_labels_are_those_of_the_index(tmp_path, by, answers):
+    """The pages have other names, and each names both."""
+    links = {tag: f"https://example.org/{tag}/{name}" for tag, name in (("en", "keys"), ("de", "schluessel"))}
+    head = "".join(f'<link rel="alternate" hreflang="{tag}" href="{url}">' for tag, url in links.items())
+    for tag, said in (("en", "The key is under the mat."), ("de", "Der Schlüssel liegt unter der Matte.")):
+        file = tmp_path / "docs" / f"{links[tag].removeprefix('https://example.org/')}.html"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"<html lang={tag}><head>{head}</head><body><p>{said}</p></body></html>", encoding="utf-8")
+    index_documents([tmp_path / "docs"], tmp_path / "index", "tiny", {"translations": by}, device="cpu")
+    told = load_labels([{"query": "Where is the key?", "document": "en/keys.html", "language": "en"}], named=True)
+    known, _ = Labels.on_index(LocalStore.open(tmp_path / "index"), told, 4, None, 2000)
+    assert {each.language for each in known.data.candidates if each.answers} == answers
 
 
 def test_labels_without_a_page_are_named_and_an_error_where_most_are():
     told = [{"query": f"Where is {i}?", "document": f"en/{i}.md", "language": "en"} for i in (0, 1, 2, 77)]
-    pages = Pages.of(load_labels(told, named=True), passages(), ["help"], 2000, None)
+    pages = pages_of(load_labels(told, named=True), passages())
     assert (
         "joined to pages: 3 of 4 labels (path 3); not joined: 1: row 4 'en/77.md' (no such page; nearest: en/7.md)"
         in (pages.notes)
@@ -114,7 +137,7 @@ def test_labels_without_a_page_are_named_and_an_error_where_most_are():
     assert len(pages.data.questions) == 3
     lost = [{**row, "document": f"x{row['document']}z"} for row in told]
     with pytest.raises(DataError, match=r"^joined to pages: 0 of 4 labels; not joined: 4: row 1"):
-        Pages.of(load_labels(lost, named=True), passages(), ["help"], 2000, None)
+        pages_of(load_labels(lost, named=True), passages())
 
 
 def test_evenly_spaced_pages_of_a_large_index_are_searched():
@@ -148,7 +171,7 @@ def test_clicks_on_all_names_of_a_page_are_summed_and_a_tenth_of_them_is_no_labe
     """Page 0 has 12 + 9 clicks by two names; page 1 has 2, a tenth or less; page 2 has 3, which is more."""
     clicks = {"en/0.md": 12, "https://example.org/en/0": 9, "https://example.org/en/1": 2, "en/2": 3}
     told = [{"query": "Where?", "page": page, "clicks": count, "language": "en"} for page, count in clicks.items()]
-    pages = Pages.of(load_labels(told, named=True), passages(), ["help"], 2000, False)
+    pages = pages_of(load_labels(told, named=True), passages(), same=False)
     assert {each.page for each in pages.data.candidates if each.answers} == {"help/en/0.md", "help/en/2.md"}
     assert {*pages.data.grades.values()} == {21.0, 3.0}
     (line,) = (note for note in pages.notes if note.startswith("clicks"))

@@ -46,11 +46,11 @@ _CONTROLLED = re.compile(r"(?:aria-controls|data-(?:bs-)?target)\s*=\s*[\"']?#?(
 _LEADS_ON = re.compile(r"\s*0*[0-5]?(?:\.[\d.]*)?[\s;,]+[^\s;,]")
 """Content of `<meta http-equiv="refresh">` of a page that another one replaces at once."""
 _SILENT = _set(
-    "script style template noscript svg iframe object embed canvas audio video datalist noembed noframes "
+    "script style template iframe object embed canvas audio video datalist noembed noframes "
     "title annotation annotation-xml rp rt rtc"
 )
 """Elements whose text no reader ever sees."""
-_HIDDEN = _SILENT | {"dialog"}
+_HIDDEN = _SILENT | {"dialog", "noscript", "svg"}
 """Elements without running text. `rt` is the reading of the characters before it, which would split their word."""
 _SECTIONS = _set("article aside blockquote details figure main section td")
 """Elements that a `footer` may belong to; without them it is the page's (HTML-AAM, 3.5)."""

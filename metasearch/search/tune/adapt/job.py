@@ -13,6 +13,7 @@ from metasearch.config.run import Device
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
+from metasearch.encoders.maps import Vectors
 from metasearch.errors import DataError, RunFolderError
 from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
 from metasearch.runs.per_query_results import QueryResults
@@ -22,7 +23,7 @@ from metasearch.search.index.stores import index_folder
 from metasearch.search.index.writer import writing
 from metasearch.search.indexes import open_searcher
 from metasearch.search.query.searcher import Searcher
-from metasearch.search.tune.adapt.searched import SearchedIndex, Vectors
+from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
 from metasearch.search.tune.steps import REMEMBERED, Step, list_steps
@@ -153,26 +154,6 @@ def adapt(
     return AdaptResult(trial.add(chosen, form, result, kept=step.adapts), choice, figures)
 
 
-def join_labels(
-    store: LocalStore, data: RetrievalData, folds: int, same_page: bool | None, bases: Sequence[str] = ()
-) -> Labels:
-    """Return labels on the pages of an index, with folds; candidates are named `passage PLACE`.
-
-    Raises:
-        DataError: fewer than half of the labels have a page, or they are too few to hold some out.
-    """
-    joined, notes = Labels.on_index(store, data, folds, same_page, SEARCHED, bases=bases)
-    for note in notes:
-        log.info("%s", note)
-    if joined.benchmark is None:
-        groups = len({question.group for question in joined.data.questions})
-        raise DataError(
-            f"too few labels to hold some out: queries: {len(joined.data.questions)}, pages: {groups}; an adapter "
-            f"needs {LEAST_LABELS} queries about {2 * LEAST_FOLDS} pages, where translations are one page"
-        )
-    return joined
-
-
 @dataclass(frozen=True)
 class Trial:
     """Computes and scores adapters of an index.
@@ -191,10 +172,21 @@ class Trial:
     def of(
         cls, searcher: Searcher, labels: RetrievalData, folds: int, same_page: bool | None, bases: Sequence[str] = ()
     ) -> Self:
-        """Join labels to the pages of an index, and encode their queries; errors as in `join_labels`."""
+        """Join labels to the pages of an index, and encode their queries.
+
+        `DataError` if fewer than half of the labels have a page, or they are too few to hold some out.
+        """
         store, ranking = searcher.store, searcher.ranking
         assert isinstance(store, LocalStore)
-        joined = join_labels(store, labels, folds, same_page, bases)
+        joined, notes = Labels.on_index(store, labels, folds, same_page, SEARCHED, bases=bases)
+        for note in notes:
+            log.info("%s", note)
+        if joined.benchmark is None:
+            groups = len({question.group for question in joined.data.questions})
+            raise DataError(
+                f"too few labels to hold some out: queries: {len(joined.data.questions)}, pages: {groups}; an adapter "
+                f"needs {LEAST_LABELS} queries about {2 * LEAST_FOLDS} pages, where translations are one page"
+            )
         pool: Pool = EXPANDED if ranking.expand else BALANCED if ranking.balance else MULTILINGUAL
         return cls(joined, SearchedIndex.of(searcher, joined.everything), pool)
 

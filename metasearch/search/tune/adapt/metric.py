@@ -13,18 +13,14 @@ The score of a passage d is then qᵀ A d. This is within-class covariance norma
 side of queries alone.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metasearch.data.records import Candidate, RetrievalData
-from metasearch.encoders.maps import ROUNDING, second_moment
+from metasearch.encoders.maps import ROUNDING, Vectors, second_moment
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.search.tune.steps import READS_ANSWERS
-
-Vectors = NDArray[np.float32]
 
 OFFSET, ANSWERS = 20.0, 0.25
 """ω, and α for very many queries; chosen on two draws of titles of GNOME help: docs/results/adaptation.md."""
@@ -51,40 +47,31 @@ def metric_adapter(offset: Vectors, answers: Vectors, queries: int = 0) -> Vecto
     return np.linalg.inv(inverse).astype(np.float32)
 
 
-@dataclass(frozen=True)
-class Differences:
-    """Computes adapters for the vectors of an encoder.
+def learn_adapter(encoder: TextEncoder, passages: Sequence[Candidate], form: str, data: RetrievalData) -> Vectors:
+    """Return the matrix of an adapter from labels, `(D, D)`.
 
-    Attributes:
-        encoder: of labelled queries and passages.
+    Args:
+        encoder: gives the vectors of labelled queries and of passages.
         passages: that are searched.
+        form: a key of `READS_ANSWERS`.
+        data: the labels.
     """
+    queries = encoder.encode([question.text for question in data.questions], "question")
+    documents = encoder.encode([each.text for each in passages], "candidate")
+    offset = np.asarray(documents.mean(0, dtype=np.float64), np.float32) - queries.mean(0)
+    answers = _find_answers(encoder, data, queries) if READS_ANSWERS[form] else queries[:0]
+    return metric_adapter(offset, answers, len(queries))
 
-    encoder: TextEncoder
-    passages: tuple[Candidate, ...]
 
-    def adapter(self, form: str, data: RetrievalData) -> Vectors:
-        """Return the matrix of an adapter, a key of `READS_ANSWERS`, from labels, `(D, D)`."""
-        queries = self.encoder.encode([question.text for question in data.questions], "question")
-        offset = self._mean - queries.mean(0)
-        answers = self._answers(data, queries) if READS_ANSWERS[form] else queries[:0]
-        return metric_adapter(offset, answers, len(queries))
-
-    def _answers(self, data: RetrievalData, queries: Vectors) -> Vectors:
-        """Return the differences of the nearest passages of right pages from their queries, `(a, D)`."""
-        pages: dict[str, dict[str, list[str]]] = {}
-        for each in data.candidates:
-            for uid in each.answers:
-                pages.setdefault(uid, {}).setdefault(each.page, []).append(each.text)
-        found = []
-        for question, query in zip(data.questions, queries, strict=True):
-            for texts in pages[question.id].values():
-                own = self.encoder.encode(texts, "candidate")
-                found.append(own[int((own @ query).argmax())] - query)
-        return np.stack(found)
-
-    @cached_property
-    def _mean(self) -> Vectors:
-        """The mean vector of the passages, `(D,)`."""
-        vectors = self.encoder.encode([each.text for each in self.passages], "candidate")
-        return np.asarray(vectors.mean(0, dtype=np.float64), np.float32)
+def _find_answers(encoder: TextEncoder, data: RetrievalData, queries: Vectors) -> Vectors:
+    """Return the differences of the nearest passages of right pages from their queries, `(a, D)`."""
+    pages: dict[str, dict[str, list[str]]] = {}
+    for each in data.candidates:
+        for uid in each.answers:
+            pages.setdefault(uid, {}).setdefault(each.page, []).append(each.text)
+    found = []
+    for question, query in zip(data.questions, queries, strict=True):
+        for texts in pages[question.id].values():
+            own = encoder.encode(texts, "candidate")
+            found.append(own[int((own @ query).argmax())] - query)
+    return np.stack(found)

@@ -7,13 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from metasearch.config.measure import Pool
 from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Candidate, RetrievalData
-from metasearch.encoders.maps import mapped
+from metasearch.encoders.maps import Vectors, mapped
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.page_scores import sharpness_for, spread_of
 from metasearch.encoders.protocols import TextEncoder
@@ -24,16 +23,14 @@ from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.query.searcher import QUERY, Searcher
-from metasearch.search.tune.adapt.metric import Differences
+from metasearch.search.tune.adapt.metric import learn_adapter
 from metasearch.search.tune.steps import REMEMBERED, Step
 from metasearch.search.tune.training import shuffled
-
-Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class SearchedIndex:
-    """An index whose search is scored on labels.
+    """An index whose search is scored on labels; it encodes texts as that search does.
 
     Attributes:
         store: the index.
@@ -46,6 +43,7 @@ class SearchedIndex:
     passages: tuple[Candidate, ...]
     queries: Mapping[str, Vectors]
     plan: SearchPlan = field(default_factory=SearchPlan)
+    device = torch.device("cpu")
 
     @classmethod
     def of(cls, searcher: Searcher, data: RetrievalData) -> "SearchedIndex":
@@ -71,21 +69,25 @@ class SearchedIndex:
         """The rows of its passages, which are named for their places."""
         return self.store.place_rows[[int(each.id.removeprefix("passage ")) for each in self.passages]]
 
-    @cached_property
-    def encoder(self) -> TextEncoder:
-        """Gives the vectors of the search."""
-        rows = {each.text: row for each, row in zip(self.passages, self.rows.tolist(), strict=True)}
-        through = self.plan.queries(np.stack([*self.queries.values()]))
-        return _SearchedVectors(self, rows, dict(zip(self.queries, through, strict=True)))
-
-    def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
-        """Return the searched vectors of passages by row."""
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return the vectors of the search for passages or labelled queries, `(len(texts), D)`."""
+        if role != "candidate":
+            return np.stack([self._searched_queries[text] for text in texts])
         own = self.plan.projection is not None or self.store.plan.projection is None
-        return (self.store.quantised if own else self.store.stored).take(rows)
+        return (self.store.quantised if own else self.store.stored).take([self._row_of[text] for text in texts])
+
+    @cached_property
+    def _row_of(self) -> Mapping[str, int]:
+        return {each.text: row for each, row in zip(self.passages, self.rows.tolist(), strict=True)}
+
+    @cached_property
+    def _searched_queries(self) -> Mapping[str, Vectors]:
+        through = self.plan.queries(np.stack([*self.queries.values()]))
+        return dict(zip(self.queries, through, strict=True))
 
     def adapter(self, form: str, data: RetrievalData) -> Vectors:
         """Return the matrix of an adapter of the search from labels, `(D, D)`."""
-        return Differences(self.encoder, self.passages).adapter(form, data)
+        return learn_adapter(self, self.passages, form, data)
 
     def labelled(self, data: RetrievalData) -> tuple[LabelledQueries | None, list[str]]:
         """Return the queries of labels with their pages, and the names of the pages; None where none are apart."""
@@ -103,7 +105,7 @@ class SearchedIndex:
         numbers = {page: i for i, page in enumerate(dict.fromkeys(each for own in of_text.values() for each in own))}
         found = keys[[known[page] for page in numbers]].reshape(-1, keys.shape[1])
         own = [[numbers[page] for page in each] for each in of_text.values()]
-        return LabelledQueries.of(self.encoder.encode([*of_text], QUERY), own, found), [*numbers]
+        return LabelledQueries.of(self.encode([*of_text], QUERY), own, found), [*numbers]
 
     def _boosts(self, step: Step, train: RetrievalData, test: RetrievalData, fold: int) -> Boosts:
         """Return what pages gain for questions of the test split by the labelled queries of the train split."""
@@ -112,7 +114,7 @@ class SearchedIndex:
         data = replace(train, candidates=self.passages)  # also translations that no label means
         labelled, pages = self.labelled(shuffled(data, fold) if step.shuffled else data)
         texts = list(dict.fromkeys(question.text for question in test.questions))
-        found = labelled.recall(self.encoder.encode(texts, QUERY)) if labelled else []
+        found = labelled.recall(self.encode(texts, QUERY)) if labelled else []
         spread = spread_of(self.plan.sharpness)
         return {text: ([pages[i] for i in own], gain * spread) for text, (own, gain) in zip(texts, found, strict=False)}
 
@@ -123,7 +125,7 @@ class SearchedIndex:
         """
         search = self if step.projected else self.without_projection()
         train, test = cast("RetrievalData", benchmark.split.train), cast("RetrievalData", benchmark.split.test)
-        encoder = search.encoder
+        encoder: TextEncoder = search
         if step.adapts:
             right = shuffled(train, benchmark.fold) if step.shuffled else train
             adapter = partial(mapped, matrix=search.adapter(step.learner, right))
@@ -134,20 +136,6 @@ class SearchedIndex:
             "sharpness": search.plan.sharpness, "boosts": search._boosts(step, train, test, benchmark.fold)
         }  # fmt: skip
         return {pool: evaluate(encoder, test, benchmark.measures, [pool], **how) for pool in pools}
-
-
-@dataclass(frozen=True)
-class _SearchedVectors:
-    index: SearchedIndex
-    rows: Mapping[str, int]
-    queries: Mapping[str, Vectors]
-    device = torch.device("cpu")
-
-    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return unit vectors of texts, `(len(texts), D)`."""
-        if role == "candidate":
-            return self.index.vectors([self.rows[text] for text in texts])
-        return np.stack([self.queries[text] for text in texts])
 
 
 # The search of an index of the same passages by another encoder, as such an index would be searched.
