@@ -25,7 +25,7 @@ from benchmarks.paper import answers, expansion, labels, rivals, study_tables, t
 from benchmarks.paper.ablation_tables import ablation_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
-from benchmarks.speed import index, precision, precision_quality
+from benchmarks.speed import index, large_index, precision, precision_quality
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.first_search import table as first_search_table
 from benchmarks.speed.index_recall import recall_table
@@ -239,6 +239,15 @@ TABLES: dict[str, Callable[[], str]] = {
     "page-rivals": lambda: page_rivals.table(rows_of("page_rivals")),
     "index-speed": lambda: index.table(rows_of("index")),
     "short-index-speed": lambda: short(index.table(rows_of("index")), "", "now", left=1),
+    "large-index": lambda: large_index.table(rows_of("large_index")),
+    "short-large-index": lambda: short(
+        large_index.table(rows_of("large_index")),
+        "passages", "index", "recall@20", "build, s", "1 query, ms", "memory, MB",
+    ),
+    "copy-recall": lambda: only(
+        short(large_index.table(rows_of("large_index")), "passages", "index", "recall@20", "1 query, ms"),
+        index=[large_index.NAMES[name] for name in ("folder", "qdrant", "postgresql")], passages=["100,000"],
+    ),
     "first-search": lambda: first_search_table(rows_of("first_search")),
     "serving": lambda: serving_table(rows_of("serving")),
     "index-recall": lambda: recall_table(rows_of("index_recall")),

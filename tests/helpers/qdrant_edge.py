@@ -9,13 +9,22 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+CollectionStatus = pytest.importorskip("qdrant_client.models", reason="needs the extra qdrant").CollectionStatus
+
 
 class EdgeClient:
-    """One collection in a folder. What only a server has, its metadata, is kept beside it."""
+    """One collection in a folder. What only a server has, its metadata and its status, is kept beside it.
+
+    A server optimises in the background: it is yellow until then. Here that is at the end of an update, or after it
+    where `busy` is set.
+    """
+
+    busy = False
 
     def __init__(self, folder):
         self.edge = pytest.importorskip("qdrant_edge", reason="pip install qdrant-edge-py")
         self.folder, self.shard, self.metadata = folder, None, {}
+        self.status = CollectionStatus.GREEN
 
     def collection_exists(self, name):
         return self.shard is not None
@@ -30,18 +39,25 @@ class EdgeClient:
             sparse_vectors={
                 name: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf) for name in sparse_vectors_config
             },
-            optimizers=edge.EdgeOptimizersConfig(indexing_threshold=1),  # kB; a small collection has an index, too
+            # In kB: a small collection has a graph, too, and is searched by it.
+            optimizers=edge.EdgeOptimizersConfig(indexing_threshold=1),
+            hnsw_config=edge.HnswIndexConfig(m=16, ef_construct=100, full_scan_threshold=1),
             quantization_config=edge.ScalarQuantizationConfig(edge.ScalarType.Int8, always_ram=scalar.always_ram),
         )
         self.folder.mkdir(exist_ok=True)
         self.shard, self.metadata = edge.EdgeShard.create(str(self.folder), config), dict(metadata)
 
     def get_collection(self, name):
-        return SimpleNamespace(config=SimpleNamespace(metadata=self.metadata))
+        return SimpleNamespace(config=SimpleNamespace(metadata=self.metadata), status=self.status)
 
     def update_collection(self, name, metadata):
         self.metadata = {**self.metadata, **metadata}
+        if not self.busy:
+            self.optimise()
+
+    def optimise(self):
         self.shard.optimize()
+        self.status = CollectionStatus.GREEN
 
     def create_payload_index(self, name, field_name, field_schema, wait):
         self.shard.update(self.edge.UpdateOperation.create_field_index(field_name, self.edge.PayloadSchemaType.Keyword))
@@ -51,6 +67,7 @@ class EdgeClient:
         self.shard.update(self.edge.UpdateOperation.upsert_points(made))
 
     def delete(self, name, points_selector, wait):
+        self.status = CollectionStatus.YELLOW
         self.shard.update(self.edge.UpdateOperation.delete_points(points_selector.points))
 
     def scroll(self, name, limit, offset, with_payload, with_vectors):

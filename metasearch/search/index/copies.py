@@ -5,7 +5,7 @@ row in all pages that share its text.
 """
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +30,10 @@ AT_ONCE = 256
 """Rows that are read and sent together."""
 K1, B = 1.5, 0.75
 """Constants of BM25, as in a local index."""
+EXACT = 20_000
+"""Passages in the languages of a search that a database reads all, rather than search its graph of vectors (HNSW)."""
+EXPLORED = 1000
+"""Vectors of a graph that a search keeps in sight: the most that pgvector takes."""
 _MEASURED = 10_000
 """Passages in the estimate of BM25's mean length."""
 
@@ -41,7 +45,11 @@ class CopyStore(Store, Protocol):
 
     def __len__(self) -> int:
         """Return how many passages there are."""
-        return sum(self.languages.values())
+        return self.count()
+
+    def count(self, languages: Collection[str] = ()) -> int:
+        """Return how many passages some languages have, or all."""
+        return sum(self.languages[tag] for tag in set(languages or self.languages))
 
     @property
     def unknown(self) -> dict[str, str]:
@@ -76,11 +84,16 @@ def lack_of_pages(name: str) -> RunFolderError:
     return RunFolderError(f"{name}: an earlier release made this copy, without pages; {how}")
 
 
-def stacked(ranked: Sequence[Ranking]) -> Ranking:
+def ranked(found: Sequence[tuple[int, float]]) -> Ranking:
+    """Return rows and scores as a ranking."""
+    return np.array([row for row, _ in found], np.int64), np.array([score for _, score in found], np.float32)
+
+
+def stacked(found: Sequence[Ranking]) -> Ranking:
     """Return the rankings of queries as one, `(q, K)`: as many rows as each of them has."""
-    shape = len(ranked), min((len(rows) for rows, _ in ranked), default=0)
-    rows = np.array([own[: shape[1]] for own, _ in ranked], np.int64).reshape(shape)
-    return rows, np.array([own[: shape[1]] for _, own in ranked], np.float32).reshape(shape)
+    shape = len(found), min((len(rows) for rows, _ in found), default=0)
+    rows = np.array([own[: shape[1]] for own, _ in found], np.int64).reshape(shape)
+    return rows, np.array([own[: shape[1]] for _, own in found], np.float32).reshape(shape)
 
 
 def numbers_of_keys(keys: Keys) -> Rows:

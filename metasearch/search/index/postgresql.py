@@ -9,7 +9,7 @@ each word.
 import json
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from safetensors.numpy import load
 
 from metasearch.encoders.maps import Vectors
-from metasearch.errors import ConfigError, RunFolderError
+from metasearch.errors import RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
     ALL,
@@ -34,7 +34,7 @@ from metasearch.search.index.base import (
     require_languages,
     require_queries,
 )
-from metasearch.search.index.copies import CopyStore, page_table, stacked
+from metasearch.search.index.copies import EXACT, EXPLORED, CopyStore, page_table, ranked, stacked
 from metasearch.search.index.local import PLACES, LocalStore
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql_copy import (
@@ -47,13 +47,6 @@ from metasearch.search.index.postgresql_server import Server
 from metasearch.search.settings import Condition, Conditions
 
 log = logging.getLogger(__name__)
-
-_EXPLORED, _EXPLORED_MOST = 200, 1000
-"""Rows that a search in an index of vectors keeps in sight, at least and at most (`hnsw.ef_search`)."""
-_EXACT = 20_000
-"""Rows of some languages that are all read rather than searched in an index of vectors."""
-_NEAR, _NEAR_LEAST = 2, 100
-"""How many times as many rows as are wanted it brings, and at least: with conditions it ends once it has so many."""
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
@@ -122,43 +115,36 @@ class PostgresStore(CopyStore):
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         require_queries(vectors, top_k)
         queries = [str(vector.tolist()) for vector in vectors]
-        asked = [self._inside(languages, where) for languages in groups]
-        found = []
         with self._reading() as connection:
-            connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
-            explored = str(min(max(_EXPLORED, 2 * top_k), _EXPLORED_MOST))
-            connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", (explored,))
-            for inside in asked:
-                found.append(stacked(self._nearest(connection, queries, top_k, *inside)))
-        return found
+            # After many rows that do not meet the conditions, a search that goes on misses near rows that do.
+            connection.execute(f"SET LOCAL hnsw.iterative_scan = {'off' if where else 'relaxed_order'}")
+            connection.execute(f"SET LOCAL hnsw.ef_search = {EXPLORED}")
+            scopes = [Scope(languages, where) for languages in groups]
+            return [stacked(self._nearest(connection, queries, top_k, scope)) for scope in scopes]
 
-    def _nearest(
-        self, connection: Any, queries: Sequence[str], top_k: int, inside: str,
-        values: Mapping[str, Any], count: int,
-    ) -> list[Ranking]:  # fmt: skip
-        """Return for each query the best of the rows inside: found by rounded vectors, ranked by the query's own."""
+    def _nearest(self, connection: Any, queries: Sequence[str], top_k: int, scope: Scope) -> list[Ranking]:
+        """Return for each query the best of the rows in scope: found by rounded vectors, ranked by the query's own."""
+        (inside, values), count = self._inside(scope), self.count(scope.languages)
         sql = (
             "SELECT id, -(dense::vector <#> %(query)s::vector) AS score FROM (SELECT id, dense FROM "
             f'"{self._table}" WHERE {inside} ORDER BY dense <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near '
-            "ORDER BY score DESC, id LIMIT %(most)s"
+            "ORDER BY score DESC, id"
         )
         most = min(top_k, count)
-        near = max(_NEAR * most, _NEAR_LEAST)
-        asked = [{**values, "query": query, "most": most, "near": near} for query in queries]
+        near = max(2 * most, 100)
+        asked = [{**values, "query": query, "near": near} for query in queries]
         found: list[Any] = []
-        for exact in [True] if count <= _EXACT else [False, True]:
+        for exact in [True] if count <= EXACT else [False, True]:
             connection.execute("SELECT set_config('enable_indexscan', %s, true)", ("off" if exact else "on",))
             found = [connection.execute(sql, own).fetchall() for own in asked]
-            if all(len(own) == most for own in found):  # else conditions leave fewer rows, or the index was left early
+            if all(len(own) == near for own in found):  # else so few rows meet the conditions that all of them are read
                 break
-        return [_ranking(own) for own in found]
+        return [ranked(own[:most]) for own in found]
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each: all rows are read."""
         counts, found = self._word_counts, []
-        if top_k < 1:
-            raise ConfigError(f"top_k {top_k}: expected 1 or more")
-        inside, values, _ = self._inside(scope.languages, scope.where)
+        inside, values = self._inside(scope)
         sql = (
             f'SELECT id, -(words <#> %(query)s::sparsevec) AS score FROM "{self._table}" '
             f"WHERE {inside} AND words <#> %(query)s::sparsevec < 0 ORDER BY score DESC, id LIMIT %(most)s"
@@ -168,7 +154,7 @@ class PostgresStore(CopyStore):
                 known = {word: counts[word] for word in map(int, cut) if word in counts}
                 weights = {word: np.log1p((len(self) - n + 0.5) / (n + 0.5)) for word, n in known.items()}
                 asked = {**values, "query": sparse_text(weights), "most": top_k}
-                found.append(_ranking(connection.execute(sql, asked).fetchall()))
+                found.append(ranked(connection.execute(sql, asked).fetchall()))
         return found
 
     @cached_property
@@ -191,7 +177,7 @@ class PostgresStore(CopyStore):
 
         A passage at several places is in the page of its first one alone.
         """
-        inside, values, _ = self._inside(scope.languages, scope.where)
+        inside, values = self._inside(scope)
         sql = (
             "SELECT id, -(dense::vector <#> %(query)s::vector), page, page_group, page_language "
             f'FROM "{self._table}" WHERE {inside} AND page_group IN '
@@ -220,15 +206,15 @@ class PostgresStore(CopyStore):
                 raise RunFolderError(f"{self.name}: it was {what} since it was opened; open it again")
             yield connection
 
-    def _inside(self, languages: Collection[str], where: Conditions) -> tuple[str, dict[str, Any], int]:
-        """Return the condition on rows in SQL, its values, and how many rows the languages have."""
-        require_languages(languages, self.languages)
+    def _inside(self, scope: Scope) -> tuple[str, dict[str, Any]]:
+        """Return the condition on rows in SQL, and its values."""
+        require_languages(scope.languages, self.languages)
         values: dict[str, Any] = {}
-        texts = [self._visible, *(self._condition(each, f"v{i}_", values) for i, each in enumerate(where))]
-        if languages:
+        texts = [self._visible, *(self._condition(each, f"v{i}_", values) for i, each in enumerate(scope.where))]
+        if scope.languages:
             texts.append("language = ANY(%(languages)s)")
-            values["languages"] = sorted(set(languages))
-        return " AND ".join(texts), values, sum(self.languages[tag] for tag in set(languages or self.languages))
+            values["languages"] = sorted(set(scope.languages))
+        return " AND ".join(texts), values
 
     def _condition(self, condition: Condition, prefix: str, values: dict[str, Any]) -> str:
         """Return a condition in SQL, with the meaning that it has in a local index (`Column`), and add its values."""
@@ -244,10 +230,6 @@ class PostgresStore(CopyStore):
         values |= {f"{prefix}{i}": json.dumps({level: {name: [value]}}) for i, value in enumerate(equal)}
         text = " OR ".join(f"filters @> %({prefix}{i})s::jsonb" for i in range(len(equal)))
         return f"({text})" if operator == "=" else f"({text}) IS NOT TRUE"
-
-
-def _ranking(found: Sequence[tuple[int, float]]) -> Ranking:
-    return np.array([row for row, _ in found], np.int64), np.array([score for _, score in found], np.float32)
 
 
 STORE_POSTGRESQL = PostgresStore

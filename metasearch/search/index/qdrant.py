@@ -36,6 +36,8 @@ from metasearch.search.index.base import (
     require_queries,
 )
 from metasearch.search.index.copies import (
+    EXACT,
+    EXPLORED,
     CopyStore,
     digest,
     lack_of_pages,
@@ -43,6 +45,7 @@ from metasearch.search.index.copies import (
     numbers_of_keys,
     page_table,
     parts,
+    ranked,
     stacked,
     vectors_mark,
     word_weights,
@@ -105,17 +108,18 @@ class QdrantCollection:
             raise RunFolderError(f"{shown}: the server cannot be reached: {error}") from None
 
     def state(self) -> dict[str, Any] | None:
-        """Return the collection's metadata, or None."""
+        """Return the collection's metadata, and whether it is `optimised`; or None."""
         if not self.call("collection_exists"):
             return None
-        found = dict(self.call("get_collection").config.metadata or {})
+        known = self.call("get_collection")
+        found = dict(known.config.metadata or {})
         if found.get("format") != FORMAT or found.get("schema") != SCHEMA:
             raise RunFolderError(
                 f"{self.address}: this release of metasearch did not make the collection; choose another"
             )
         if "pages" not in found:
             raise lack_of_pages(self.address)
-        return found
+        return {**found, "optimised": known.status == self.models.CollectionStatus.GREEN}
 
     def digests(self) -> dict[int, int]:
         """Return each point's number and digest."""
@@ -195,14 +199,15 @@ class QdrantStore(CopyStore):
     ) -> list[Ranking]:
         """Return for each group of languages the best rows and their scores, as `Store.search`; approximate."""
         require_queries(vectors, top_k)
-        return [stacked(self._ranked(vectors.tolist(), DENSE, top_k, languages, where)) for languages in groups]
+        queries = vectors.tolist()
+        return [stacked(self._ranked(queries, DENSE, top_k, Scope(languages, where))) for languages in groups]
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each."""
         distinct = [np.unique(cut).tolist() for cut in words(list(queries))]
         vector = self._collection.models.SparseVector
         sparse = [vector(indices=numbers, values=[1.0] * len(numbers)) for numbers in distinct]
-        return self._ranked(sparse, WORDS, top_k, scope.languages, scope.where)
+        return self._ranked(sparse, WORDS, top_k, scope)
 
     def passages(self, rows: Sequence[int] | Rows) -> list[tuple[Passage, int]]:
         """Return the passages of rows at their first places, and how many places each has."""
@@ -225,7 +230,7 @@ class QdrantStore(CopyStore):
         groups = sorted({record.payload[GROUP] for records in found for record in records})
         models = self._collection.models
         own = models.FieldCondition(key=GROUP, match=models.MatchAny(any=groups))
-        inside = models.Filter(must=[own, *self._inside(scope.languages, scope.where)])
+        inside = models.Filter(must=[own, *self._inside(scope)])
         count = self._collection.call("count", count_filter=inside, exact=True).count
         if not count:
             return page_table([])
@@ -247,31 +252,31 @@ class QdrantStore(CopyStore):
         records = [(int(each.id), each.payload) for part in asked for each in part]
         return {row: (known["language"], int(known["places"])) for row, known in records}
 
-    def _ranked(
-        self, queries: Sequence[Any], using: str, top_k: int, languages: Collection[str], where: Conditions
-    ) -> list[Ranking]:
-        if top_k < 1:
-            raise ConfigError(f"top_k {top_k}: expected 1 or more")
-        models, conditions = self._collection.models, self._inside(languages, where)
+    def _ranked(self, queries: Sequence[Any], using: str, top_k: int, scope: Scope) -> list[Ranking]:
+        models, conditions = self._collection.models, self._inside(scope)
         inside = models.Filter(must=conditions) if conditions else None
         # int8 vectors find twice as many points as are wanted, and float32 vectors rank them.
-        exact = models.SearchParams(quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0))
-        how = {"using": using, "limit": top_k, "filter": inside, "params": exact if using != WORDS else None}
-        requests = [models.QueryRequest(query=query, **how) for query in queries]
-        answers = self._collection.call("query_batch_points", requests=requests) if requests else []
-        found = []
-        for answer in answers:
-            # Of equal scores the lower number comes first, as Qdrant promises no order.
-            points = sorted(answer.points, key=lambda point: (-point.score, point.id))
-            rows = np.array([point.id for point in points], np.int64)
-            found.append((rows, np.array([point.score for point in points], np.float32)))
-        return found
+        rescored = models.QuantizationSearchParams(rescore=True, oversampling=2.0)
+        # Points that fail conditions or were deleted cut the graph (HNSW) apart, deleted ones until it is optimised.
+        acorn = models.AcornSearchParams(enable=bool(scope.where), max_selectivity=1.0)
+        whole = using == WORDS or not self.state["optimised"] or self.count(scope.languages) <= EXACT
+        near, answers = max(2 * top_k, 100) if scope.where else top_k, list[Any]()
+        for exact in [True] if whole else [False, True]:
+            params = models.SearchParams(hnsw_ef=EXPLORED, exact=exact, acorn=acorn, quantization=rescored)
+            how = {"using": using, "limit": near, "filter": inside, "params": params if using != WORDS else None}
+            requests = [models.QueryRequest(query=query, **how) for query in queries]
+            answers = self._collection.call("query_batch_points", requests=requests) if requests else []
+            if all(len(answer.points) == near for answer in answers):  # else few points meet the conditions
+                break
+        # Of equal scores the lower number comes first, as Qdrant promises no order.
+        ordered = (sorted(answer.points, key=lambda point: (-point.score, point.id)) for answer in answers)
+        return [ranked([(point.id, point.score) for point in points[:top_k]]) for points in ordered]
 
-    def _inside(self, languages: Collection[str], where: Conditions) -> list[Any]:
-        require_languages(languages, self.languages)
-        models, conditions = self._collection.models, [self._condition(each) for each in where]
-        if languages:
-            tags = models.MatchAny(any=sorted(set(languages)))
+    def _inside(self, scope: Scope) -> list[Any]:
+        require_languages(scope.languages, self.languages)
+        models, conditions = self._collection.models, [self._condition(each) for each in scope.where]
+        if scope.languages:
+            tags = models.MatchAny(any=sorted(set(scope.languages)))
             conditions.append(models.FieldCondition(key="language", match=tags))
         return conditions
 

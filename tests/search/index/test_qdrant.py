@@ -1,13 +1,18 @@
 """A collection of Qdrant, in the client's own engine: a copy of a local index that answers as it does."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from helpers.indexes import cut_words as words
-from helpers.indexes import made, queries, write_index
+from helpers.indexes import found_by, made, queries, texts_of, write_index
+from helpers.qdrant_edge import CollectionStatus, EdgeClient
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.qdrant import QdrantStore, parse_address
 from metasearch.search.index.stores import database, is_address, open_store
+from metasearch.search.settings import parse_conditions
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
 
@@ -65,6 +70,45 @@ def test_a_copy_of_an_earlier_release_without_pages_is_one_line(tmp_path, client
     for use in (lambda: QdrantStore(ADDRESS, client), lambda: copied(client, tmp_path / "second", made(9))):
         with pytest.raises(RunFolderError, match="without pages; delete it, and call metasearch index DOCUMENTS"):
             use()
+
+
+def recall(store, index, top=10, **how):
+    """Return the share of the best in an index, or of fewer that there are, among those that a store finds."""
+    asked = queries(50)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True)  # longer ones are cut off where vectors are in int8
+    found = [texts_of(found_by(each, asked, top, **how)) for each in (index, store)]
+    return np.mean([len({*best} & {*own}) / len(best) for best, own in zip(*found, strict=True)])
+
+
+@pytest.mark.parametrize("exact", [0, 20_000])
+def test_a_copy_finds_the_hits_of_its_folder_after_most_passages_were_deleted(tmp_path, monkeypatch, exact):
+    """In Qdrant's own engine, whose graph loses most hits until it is optimised, as a server does in the background."""
+    monkeypatch.setattr("metasearch.search.index.qdrant.EXACT", exact)
+    client, content = EdgeClient(tmp_path / "edge"), made(3000)
+    copied(client, tmp_path / "before", content)
+    client.busy = True
+    index, result = copied(client, tmp_path / "after", content.part(range(0, 3000, 50)))
+    assert result.deleted == 3000 - 60
+
+    waiting = QdrantStore(ADDRESS, client)
+    assert recall(waiting, index) >= 0.99
+    client.status = CollectionStatus.GREEN
+    assert (recall(QdrantStore(ADDRESS, client), index) < 0.9) == (exact == 0)
+    client.optimise()
+    assert waiting.changed()
+    assert recall(waiting.reopen(), index) >= 0.95
+
+
+@pytest.mark.parametrize("price", [1, 18, 50])
+def test_a_rare_condition_finds_the_best_of_all_points_that_meet_it(tmp_path, monkeypatch, price):
+    """In Qdrant's own engine, whose graph has no links between the points that meet it: 0.2, 3.6 and 10 %."""
+    monkeypatch.setattr("metasearch.search.index.qdrant.EXACT", 0)
+    content = made(3000)
+    for i, passage in enumerate(content.passages):
+        content.passages[i] = replace(passage, fields={"price": i % 500})
+    client = EdgeClient(tmp_path / "edge")
+    index, _ = copied(client, tmp_path / "index", content)
+    assert recall(QdrantStore(ADDRESS, client), index, 2, where=parse_conditions([f"price<{price}"])) >= 0.97
 
 
 def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, monkeypatch):
