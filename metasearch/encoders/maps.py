@@ -51,10 +51,6 @@ _TOWARDS = 0.5
 """How far the centre of queries goes from that of passages to that of made-up queries."""
 _PRIOR = 10
 """Real queries whose mean has the same weight as the centre without any."""
-LEAST_PAGES = 20
-"""Pages in several languages, below which no map of translations is estimated."""
-FIRST = 32
-"""Passages of a page that count: the first ones."""
 _WEIGHT = 0.5
 """β for very many differences."""
 
