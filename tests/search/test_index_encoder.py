@@ -6,7 +6,6 @@ from sentence_transformers import SentenceTransformer
 
 from helpers.commands import metasearch
 from helpers.files import write
-from metasearch.encoders.maps import LEAST_PAGES
 from metasearch.errors import EncoderError
 from metasearch.search.index.adapters import add_adapter
 from metasearch.search.index.local import LocalStore
@@ -14,6 +13,7 @@ from metasearch.search.index.stores import is_index
 from metasearch.search.index.writer import writing
 from metasearch.search.index_encoder import load_index_encoder
 from metasearch.search.indexes import index_documents, open_searcher, use_adapter
+from metasearch.search.query.estimate import LEAST_PAGES
 
 TEXTS = ["Where is the key?", "Wo steht der Baum?", "key"]
 

@@ -36,9 +36,9 @@ _SPANS, _SPANS_ALL = 200, 1000
 """Spans of passages that stand for queries, of each language and in all, at most."""
 _WORDS, _CHARACTERS = (2, 7), (4, 14)
 """Words of a span; its characters in scripts without spaces."""
-_LEAST_PAGES = 20
+LEAST_PAGES = 20
 """Pages in several languages, below which no map of translations is estimated."""
-_FIRST = 32
+FIRST = 32
 """Passages of a page that count: the first ones."""
 _MOST = 1000
 """Pages with translations in the estimate, at most."""
@@ -109,7 +109,7 @@ def _with_projection(
         raise DataError(f"--neutral {_too_few(counts)}")
     if len(counts) > 1 and not several and not had and not neutral:
         log.info("no language-neutral projection: it %s", _too_few(counts))
-    if not several and ((had and wanted) or sum(counts[tag] for tag in enough) < _LEAST_PAGES):
+    if not several and ((had and wanted) or sum(counts[tag] for tag in enough) < LEAST_PAGES):
         return before
     same = before.projection is not None and several == bool(had)
     known = before.projection.languages if before.projection else ()
@@ -139,20 +139,20 @@ def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: Se
     groups = translations(languages, names)
     groups = sorted(groups, key=lambda group: hashlib.sha256(group[0].encode()).digest())[:_MOST]
     had = plan.translations is not None
-    if len(groups) < _LEAST_PAGES:
+    if len(groups) < LEAST_PAGES:
         if had:
             log.info(
-                "translations are not used any more: %d pages have some, and %d are needed", len(groups), _LEAST_PAGES
+                "translations are not used any more: %d pages have some, and %d are needed", len(groups), LEAST_PAGES
             )
         return replace(plan, translations=None, translated=0)
     if had and not again and plan.translated < _GROWN * len(groups) < _GROWN**2 * plan.translated:
         return plan
-    pages = [known[path].keys[:_FIRST] for group in groups for path in group]
+    pages = [known[path].keys[:FIRST] for group in groups for path in group]
     stored = store.stored_of(np.concatenate(pages))
     own = iter(np.split(stored, np.cumsum(list(map(len, pages)))[:-1]))
     compared = [own_passages([next(own) for _ in group]) for group in groups]
     used = [[plan.documents(each) for each in group] for group in compared if len(group) > 1]
-    if len(used) < _LEAST_PAGES:
+    if len(used) < LEAST_PAGES:
         log.info("translations are not used: %d of %d pages have texts of their own", len(used), len(groups))
         return replace(plan, translations=None, translated=0)
     log.info(
@@ -232,11 +232,11 @@ def estimate_plan(encoder: TextEncoder, passages: Sequence[Candidate]) -> Search
     pages = [page for page in grouped(passages, lambda each: each.page).values() if is_page(page[0].page)]
     groups = [own for name, own in grouped(pages, lambda page: page[0].work).items() if name and len(own) > 1]
     own = [
-        own_passages([encoder.encode([each.text for each in page[:_FIRST]], "candidate") for page in group])
+        own_passages([encoder.encode([each.text for each in page[:FIRST]], "candidate") for page in group])
         for group in groups
     ]
     used = [[plan.documents(each) for each in group] for group in own if len(group) > 1]
-    if len(used) >= _LEAST_PAGES:
+    if len(used) >= LEAST_PAGES:
         plan = replace(plan, translations=translation_map(used), translated=len(used))
     some = {tag: own[:_SPANS] for tag, own in vectors.items()}
     return _with_queries(encoder, plan, some, {tag: own[:_SPANS] for tag, own in texts.items()})
