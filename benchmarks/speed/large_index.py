@@ -4,8 +4,8 @@
     python -m benchmarks.speed.large_index ~/large --count 100000 --way qdrant --way postgresql \
         --address postgresql://localhost/shop/large
 
-The vectors are generated: mean and covariance are those of `e5`'s vectors of LAReQA's sentences, and a query is a
-passage plus the mean and the covariance of the difference between a question and its answer. Recall@20 is the share of
+Passages are random vectors from a normal distribution with the mean and covariance of `e5` embeddings of LAReQA
+sentences. A query is a passage plus noise, distributed as the differences between questions and their answers. Recall@20 is the share of
 the 20 best by products in float32. An approximate index searches ever more of its graph until its recall is at least
 the folder's; the table says the recall it reaches. Each way builds in one process and searches in another one, on one
 thread; eight clients are eight threads. Install `faiss-cpu` and `usearch` yourself. The folder of `--way folder` is
@@ -193,8 +193,6 @@ class Postgres:
 
     def build(self, place: Path, vectors: Vectors) -> None:
         """Copy the folder beside `place`."""
-        from metasearch.search.index.local import LocalStore
-
         index = LocalStore.open(place.with_name("folder"))
         keys = numbers_of_keys(index.row_keys())
         PostgresStore.copy(index, self.address, lambda texts: [[0] for _ in texts], lambda done, total: None)

@@ -386,11 +386,7 @@ class LocalStore(Store):
     def place_groups(self) -> list[str]:
         """Return for each place, as `passages_by_place`, the name that its page shares with its translations."""
         starts, _, names = self._named_pages
-        return [
-            name
-            for name, size in zip(names, np.diff(starts, append=len(self.place_rows)), strict=True)
-            for _ in range(size)
-        ]
+        return [str(name) for name in np.repeat(names, np.diff(starts, append=len(self.place_rows)))]
 
     @cached_property
     def _pages(self) -> PageBook:

@@ -1,6 +1,6 @@
 """Labels on the pages of an index: passages are ranked as the index has them, and a page is what answers a question.
 
-A page is known by its file, or by its line where a line of the file is a page. Its translations are those of the index.
+A page is a file, or a row of a file of rows. Which pages are translations of each other, the index says.
 """
 
 from collections import Counter

@@ -264,9 +264,9 @@ def test_an_index_of_vectors_finds_most_of_the_best_and_all_that_meet_a_rare_con
 
 @pytest.mark.slow
 def test_a_rare_condition_finds_the_best_of_all_rows_that_meet_it(postgres, tmp_path, monkeypatch):
-    """A search that goes on in the graph brings enough of 15 % of the rows, but not the best ten.
+    """Where 15 % of the rows meet the condition, an iterative scan returns enough rows, but not the ten nearest.
 
-    It ends after few rows here, as it does in a large table: at 0.2 % of 60,000 it has 89 % of the best ten.
+    It is limited to few rows here, as in a large table: where 0.2 % of 60,000 rows meet it, recall@10 is 0.89.
     """
     monkeypatch.setattr("metasearch.search.index.postgresql.EXACT", 0)
     monkeypatch.setattr("metasearch.search.index.postgresql.EXPLORED", 20)
