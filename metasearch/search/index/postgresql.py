@@ -116,7 +116,7 @@ class PostgresStore(CopyStore):
         require_queries(vectors, top_k)
         queries = [str(vector.tolist()) for vector in vectors]
         with self._reading() as connection:
-            # With conditions, an iterative scan stops at max_scan_tuples and then returns rows that are not the nearest.
+            # With conditions, an iterative scan stops at max_scan_tuples, and returns rows that are not the nearest.
             connection.execute(f"SET LOCAL hnsw.iterative_scan = {'off' if where else 'relaxed_order'}")
             connection.execute(f"SET LOCAL hnsw.ef_search = {EXPLORED}")
             scopes = [Scope(languages, where) for languages in groups]
