@@ -7,10 +7,11 @@
 Passages are random vectors from a normal distribution with the mean and covariance of `e5` embeddings of LAReQA
 sentences. A query is a passage plus noise, distributed as the differences between questions and their answers.
 
-Recall@20 is the share of the 20 best by products in float32. An approximate index
-searches ever more of its graph until its recall is at least the folder's; the table says the recall it reaches. Each way builds in one process and searches in another one, on one
-thread; eight clients are eight threads. Install `faiss-cpu` and `usearch` yourself. The folder of `--way folder` is
-what `qdrant` and `postgresql` copy, as `metasearch index --to` does; Qdrant is its engine (`qdrant-edge-py`).
+Recall@20 is the share of the 20 best by products in float32. An approximate index searches ever more of its graph
+until its recall is at least the folder's; the table says the recall it reaches. Each way builds in one process and
+searches in another one, on one thread; eight clients are eight threads. Install `faiss-cpu` and `usearch` yourself.
+The folder of `--way folder` is what `qdrant` and `postgresql` copy, as `metasearch index --to` does; Qdrant is its
+engine (`qdrant-edge-py`).
 """
 
 import json
