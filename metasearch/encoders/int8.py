@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import AutoConfig, AutoModel
+from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, AutoConfig, AutoModel, AutoModelForTextEncoding
 from transformers.initialization import no_init_weights
 from transformers.utils.hub import cached_file
 
@@ -147,9 +147,12 @@ class StoredModel:
         if others:
             raise EncoderError(f"{name}: an encoder stored in int8 cannot be loaded with {', '.join(others)}")
         dtype = how.pop("dtype", None)
+        transformer = config.transformer
+        # Of T5 the encoder alone is stored.
+        kind = AutoModelForTextEncoding if type(transformer) in MODEL_FOR_TEXT_ENCODING_MAPPING else AutoModel
         # Its `from_pretrained` would do, but first compiles a thousand patterns of other models: half a second.
         with no_init_weights():
-            model = AutoModel.from_config(config.transformer, **how)
+            model = kind.from_config(transformer, **how)
         try:
             model.load_state_dict(unpacked(path), assign=True)  # without a copy of every weight
         except RuntimeError as error:

@@ -22,6 +22,7 @@ from metasearch.compress.standard import narrowed
 from metasearch.config.compress import Form
 from metasearch.config.roles import MaxLength
 from metasearch.encoders.encoder import Encoder
+from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import EncoderError
 from metasearch.pipelines.export import export
@@ -92,6 +93,18 @@ def test_every_family_and_its_students_are_the_same_up_to_rounding(kind, how, tm
     for texts in (TEXTS, TEXTS * 12, ["x"]):
         found = OnnxEncoder(tmp_path).encode(texts, "candidate")
         np.testing.assert_allclose(found, encoder.encode(texts, "candidate"), atol=1e-5)
+
+
+def test_an_encoder_without_a_limit_is_not_checked_on_texts_that_would_fill_the_memory(tmp_path, monkeypatch):
+    # 12 texts of 9,200 tokens each have 12 x 9,200^2 pairs of tokens: 4 GB for each head.
+    read = []
+    plain = OnnxEncoder.encode
+    monkeypatch.setattr(OnnxEncoder, "encode", lambda self, texts, role: read.extend(texts) or plain(self, texts, role))
+    encoder = onnx_extra.small("t5")
+    encoder.model.max_seq_length = UNLIMITED
+    encoder.max_length = MaxLength(question=UNLIMITED, candidate=UNLIMITED, text=UNLIMITED)
+    assert 0 < write_onnx(encoder, tmp_path).difference <= 1e-5
+    assert max(map(len, read)) == 512
 
 
 def test_what_comes_after_the_layers_is_in_the_graph(tmp_path):

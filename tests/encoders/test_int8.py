@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors.torch import load_file, save_file
 
-from helpers.backbones import LENGTHS, TEXTS, make
+from helpers.backbones import CONFIGS, LENGTHS, TEXTS, make
 from helpers.commands import metasearch
 from metasearch.compress.student import make_student
 from metasearch.config.compress import Form
@@ -90,7 +90,7 @@ def test_what_is_loaded_is_the_transformer_itself_in_float32_with_its_lengths_an
         assert found.model.tokenizer(text)["input_ids"] == student.model.tokenizer(text)["input_ids"]
 
 
-@pytest.mark.parametrize("kind", ["mpnet", "modernbert"])
+@pytest.mark.parametrize("kind", ["mpnet", "modernbert", "t5", "gpt2"])
 def test_a_stock_encoder_of_any_kind_is_stored_too_modules_after_it_as_they_are(kind, tmp_path):
     encoder = make(kind, dense=True, layers=1)
     export(encoder, STORED, tmp_path / "small")
@@ -98,7 +98,8 @@ def test_a_stock_encoder_of_any_kind_is_stored_too_modules_after_it_as_they_are(
     assert type(found.model[0].auto_model) is type(encoder.model[0].auto_model)
     assert torch.equal(found.model[2].linear.weight, encoder.model[2].linear.weight)
     assert (found.encode(TEXTS, "text") * encoder.encode(TEXTS, "text")).sum(1).min() > 0.99
-    assert metasearch("compress", tmp_path / "small", "--bottleneck", 4, "--sizes-only").exit_code == 0
+    if kind in CONFIGS:
+        assert metasearch("compress", tmp_path / "small", "--bottleneck", 4, "--sizes-only").exit_code == 0
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
