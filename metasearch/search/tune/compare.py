@@ -99,9 +99,9 @@ class Comparison:
             aligned = align(config.encoder, config.translations, self.run.files.path, *how)
             self.workshop = replace(workshop, aligned=aligned)
         plan = self._without_hopeless(plan)
-        self._score_folds(plan)
+        behind = self._score_folds(plan)
         table = self._score_controls()
-        tried = {step for step, _ in table.lines}
+        tried = {*behind, *(step for step, _ in table.lines)}
         dropped = [step for step in self.steps if step not in tried and step in plan.each]
         for step in dropped:
             took = duration(plan.folds * plan.each[step])
@@ -125,8 +125,8 @@ class Comparison:
     def _benchmarks(self) -> list[Benchmark]:
         return [self.labels.hold_out(fold) for fold in range(self.labels.folds)]
 
-    def _table(self) -> Table:
-        return Table.read(self.run.files, self.run.config.accept)
+    def _table(self, folds: int | None = None) -> Table:
+        return Table.read(self.run.files, self.run.config.accept, folds)
 
     def _without_hopeless(self, plan: Plan) -> Plan:
         """Score the steps that train nothing, and return the plan without the others if even perfect scores lose.
@@ -145,8 +145,9 @@ class Comparison:
         self.note(f"{names} was not trained: even perfect scores would not be significantly better.")
         return replace(plan, steps=tuple(cheap), each={step: plan.each[step] for step in cheap})
 
-    def _score_folds(self, plan: Plan) -> None:
-        start = self.run.seconds
+    def _score_folds(self, plan: Plan) -> list[Step]:
+        """Score the steps fold by fold; return those that were behind, which no further fold trains."""
+        start, steps = self.run.seconds, list(plan.steps)
         for fold in range(plan.folds):
             each = (self.run.seconds - start) / max(fold, 1)
             # After this fold, the control takes about as long as all folds, and the training on all labels as one.
@@ -154,8 +155,16 @@ class Comparison:
             if self.limit is not None and fold >= LEAST_FOLDS and self.run.seconds + left > self.limit:
                 log.warning("time: %d of %d folds are scored; another would take %s", fold, plan.folds, duration(each))
                 break
-            for step in plan.steps:
+            for step in steps:
                 self._score(step, fold)
+            behind = self._table(fold + 1).behind() if fold + 1 < plan.folds else []
+            for step in behind:
+                self.note(
+                    f"'{step}' was trained for {fold + 1} of {plan.folds} folds: it finds no more there than the best "
+                    "step without training."
+                )
+            steps = [step for step in steps if step not in behind]
+        return [step for step in plan.steps if step not in steps]
 
     def _score_controls(self) -> Table:
         """Score the controls of the first step and of trained ones that would be kept, and return the table."""

@@ -58,9 +58,10 @@ class Table:
     accept: bool = False
 
     @classmethod
-    def read(cls, run: RunFolder, accept: bool = False) -> Self:
-        """Return the table of a folder, with the measure that its task monitors."""
+    def read(cls, run: RunFolder, accept: bool = False, folds: int | None = None) -> Self:
+        """Return the table of a folder, or of its first folds, with the measure that its task monitors."""
         rows = [row for row in run.results() if (row["measure"], row["language"]) == (row["monitor"], MEAN)]
+        rows = [row for row in rows if folds is None or row["fold"] < folds]
         cells = {(row["learner"], row["fold"]): row["task"] for row in sorted(rows, key=lambda row: row["rank"])}
         paths = {(Step.named(name), fold): results_path(run, task, name, fold) for (name, fold), task in cells.items()}
         return cls.of({cell: load(path)[0] for cell, path in paths.items()}, rows[0]["monitor"], accept)
@@ -175,6 +176,14 @@ class Table:
     def improvable(self) -> bool:
         """Return whether a line with the score 1 for every question would be significantly better than the chosen."""
         return Gains.of(1 - self.scores[self.choose()][None], self.groups).p() < ALPHA
+
+    def behind(self) -> list[Step]:
+        """Return the trained steps that in no ranking have a higher mean than the best line without training."""
+        means: dict[Step, float] = {}
+        for (step, _), mean in zip(self.lines, self.scores.mean(axis=1).tolist(), strict=True):
+            means[step] = max(mean, means.get(step, 0.0))
+        best = max(mean for step, mean in means.items() if not step.trains)
+        return [step for step, mean in means.items() if step.trains and not step.shuffled and mean <= best]
 
     def control(self, line: int) -> int | None:
         """Return the line of the same step and ranking with shuffled labels; None if there is none.

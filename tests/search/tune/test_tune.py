@@ -22,6 +22,7 @@ from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.pipelines.folders import open_run
 from metasearch.runs.callbacks import Callback
+from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.tune import alignment, training
 from metasearch.search.tune.choice import RANKINGS, Choice
@@ -224,6 +225,31 @@ def test_questions_of_a_group_count_once_and_intervals_end_at_possible_scores():
     assert many.standings[1].mean.high == 1
 
 
+@pytest.mark.parametrize(("tuned", "behind"), [(0.41, []), (0.4, [TUNED]), (0.1, [TUNED])])
+def test_a_trained_step_is_behind_if_it_finds_no_more_than_the_best_one_without_training(tuned, behind):
+    """The projection has 0.4. Training has at most 0.41, and with balanced scores 0.1 less."""
+    groups = [["a", "b"]]
+    results = scored(BASE, [[0.3, 0.3]], groups) | scored(PROJECTION, [[0.2, 0.6]], groups)
+    lines = Table.of(results | scored(TUNED, [[tuned, tuned]], groups), "map@20")
+    low = replace(lines, lines=(*lines.lines, (TUNED, "balanced")), scores=np.vstack([lines.scores, 2 * [tuned - 0.1]]))
+    assert lines.behind() == low.behind() == behind
+
+
+def test_a_step_that_is_behind_is_trained_for_no_further_fold(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(training, "_MOST_EPISODES", 1)
+    monkeypatch.setattr(Table, "improvable", lambda self: True)
+    tuned = Step("fine-tune", projected=True)
+    monkeypatch.setattr(Table, "behind", lambda self: asked.append({*self.folds.tolist()}) or [tuned])
+    result = ms.tune(rows(), tmp_path / "out", encoder="tiny", folds=3)
+    assert asked[0] == {0}
+    assert {row["fold"] for row in RunFolder(tmp_path / "out").results() if row["learner"] == str(tuned)} == {0}
+    assert {line["step"] for line in result.table} == {"base encoder", "projection"}
+    said = "'projection + fine-tune' was trained for 1 of 3 folds: it finds no more there than the best step without"
+    assert said in result.report
+    assert "lack of time" not in result.report
+
+
 def test_a_step_without_all_folds_is_not_compared():
     groups = [["a"], ["b"], ["c"]]
     results = scored(BASE, [[0.3], [0.4], [0.3]], groups) | scored(TUNED, [[0.9], [0.9]], groups)
@@ -308,6 +334,7 @@ class Stopping(Callback):
 def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it_promises(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "_MOST_EPISODES", 1)  # of fine-tuning: one step
     monkeypatch.setattr(Table, "improvable", lambda self: True)
+    monkeypatch.setattr(Table, "behind", lambda self: [])
     for pool in RETRIEVAL_POOLS:  # whichever is kept, which may differ between processors
         monkeypatch.setitem(RANKINGS, pool, {"hybrid": True})
     pages = {f"K{row['group']}.{row['language']}.md": row["document"] for row in rows()}
@@ -344,6 +371,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
 @pytest.mark.slow
 def test_other_learners_and_alignment_are_trained_and_compared(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "_MOST_EPISODES", 1)
+    monkeypatch.setattr(Table, "behind", lambda self: [])
     monkeypatch.setattr(alignment, "_BUDGET", ("stages.align.budget.steps=2", "stages.align.budget.epochs=1"))
     pairs = "".join(f"Where is the key K{i}?\tWo ist der Schlüssel K{i}?\n" for i in range(80))
     (tmp_path / "en-de.tsv").write_text(pairs, encoding="utf-8")
