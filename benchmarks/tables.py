@@ -32,6 +32,7 @@ from benchmarks.speed.index_recall import recall_table
 from benchmarks.speed.serving import table as serving_table
 from benchmarks.speed.speed_tables import checkpointing_table, comparison_table
 from benchmarks.statistics.calibration import calibration_table
+from benchmarks.statistics.behind import behind_table
 from benchmarks.statistics.coverage import MISSED, coverage_table
 from benchmarks.statistics.tuning import choice_table, interval_table
 from benchmarks.statistics.unseen_losses import losses_table
@@ -215,6 +216,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "calibration": lambda: calibration_table(rows_of("calibration")),
     "tuning": lambda: choice_table(rows_of("tuning")),
     "tuning-intervals": lambda: interval_table(rows_of("tuning")),
+    "behind": lambda: behind_table(rows_of("behind")),
     "unseen-losses": lambda: losses_table(rows_of("unseen_losses")),
     "short-calibration": lambda: short(
         calibration_table(rows_of("calibration")), NULLS, "main", "these models", "t-test over fold × language",

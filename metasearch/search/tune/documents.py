@@ -81,8 +81,8 @@ class Documents:
         step = choice.kept.step if choice else Step(projected=True)
         ranking = {**_PLAIN, **choice.ranking} if choice else {}
         if not store or step.trains:
-            # As scored: in float32.
             encoder, name = load_encoder(str(model), device=config.device), str(model.resolve())
+            encoder.choose_precision(self.encoder.precision)  # as scored
             update(to, config.documents, encoder, self.settings, name, callback=callback, ranking=ranking)
             return
         if not to.exists():

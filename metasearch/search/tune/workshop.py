@@ -95,7 +95,8 @@ class Workshop:
             return self.searched.score(step, benchmark, ranked)
         test, sharpness = cast(RetrievalData, benchmark.split.test), None
         if step.trains:
-            encoder: TextEncoder = CachedEncoder(self.make(step, benchmark, callback))
+            trained = self.make(step, benchmark, callback)
+            encoder: TextEncoder = CachedEncoder(trained.choose_precision(self.encoder.precision))
         else:
             encoder = self.vectors
             if step.projected:

@@ -335,6 +335,8 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     monkeypatch.setattr(training, "_MOST_EPISODES", 1)  # of fine-tuning: one step
     monkeypatch.setattr(Table, "improvable", lambda self: True)
     monkeypatch.setattr(Table, "behind", lambda self: [])
+    monkeypatch.setattr("metasearch.encoders.encoder._WORTH_IT", 0)  # of any encoder
+    monkeypatch.setattr("metasearch.encoders.encoder.fast_in_bfloat16", lambda: True)
     for pool in RETRIEVAL_POOLS:  # whichever is kept, which may differ between processors
         monkeypatch.setitem(RANKINGS, pool, {"hybrid": True})
     pages = {f"K{row['group']}.{row['language']}.md": row["document"] for row in rows()}
@@ -361,6 +363,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     searcher = ms.open_searcher(tmp_path / "whole/index")
     expected = None if whole.choice.kept.step.projected else False  # as scored, however many documents there will be
     assert searcher.store.kind.settings["neutral"] is expected
+    assert searcher.store.kind.settings["precision"] == "bfloat16"  # as `metasearch index` would take
     assert searcher.store.ranking_facts == {"balance": False, "expand": False, "hybrid": True}  # as was kept
     hits = searcher.search(["Was wird gebacken?"], top_k=1)
     assert hits[0][0].passage.file.endswith("oven.de.md")
