@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from metasearch.encoders.maps import Exact, Projection, mapped, shrunk_centre
-from metasearch.encoders.page_scores import spread_of
 from metasearch.search.index.labelled_queries import LabelledQueries
+from metasearch.search.index.page_scores import spread_of
 from metasearch.search.settings import RankingSettings
 
 RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=False, by="group")

@@ -105,7 +105,7 @@ class Searcher:
             expand: score passages with their nearest ones in other languages (`metasearch.search.query.searcher`).
             balance: measure each score from the best score in the passage's language
                 (`metasearch.encoders.pool_scores`); passages of unknown language count as one language.
-            by: `page`: pages are ranked by `metasearch.encoders.page_scores`, and a hit is the best passage of a page.
+            by: `page`: pages are ranked (`metasearch.search.index.page_scores`); a hit is the best passage of a page.
                 `group`: a page and its translations are one hit, and the others are in `Hit.translations`. Further
                 passages of a page follow only where there are fewer pages. `passage`: all passages are ranked alike.
                 A page is a file; a page of a PDF; a row of a table.

@@ -31,6 +31,7 @@ from metasearch.search.query.estimate import estimate_plan
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex
 from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.page_ranking import PageRanker
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.training import prepare, shuffled
 
@@ -105,7 +106,8 @@ class Workshop:
             encoder, sharpness = PlannedEncoder(encoder, plan), plan.sharpness
         if step.shuffled and not step.learns:
             test = shuffled(test, benchmark.fold)
-        return {pool: evaluate(encoder, test, benchmark.measures, [pool], sharpness=sharpness) for pool in ranked}
+        ranker = PageRanker.of(test, sharpness)
+        return {pool: evaluate(encoder, test, benchmark.measures, [pool], ranker=ranker) for pool in ranked}
 
     def make(self, step: Step, benchmark: Benchmark, callback: Callback) -> Encoder:
         """Return an encoder, made from the training split of a benchmark, without an adapter.

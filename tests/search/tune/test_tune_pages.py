@@ -15,6 +15,7 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.indexes import index_documents
 from metasearch.search.tune.documents import cut_long
 from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.page_ranking import PageRanker, by_page
 from metasearch.search.tune.pages import Pages
 
 WORDS = {
@@ -158,7 +159,8 @@ def test_a_page_ranks_once_at_its_best_passage_and_languages_are_also_scored_apa
     data = RetrievalData((Question("q", "en", "ask", "b"),), candidates)
     encoder = FakeEncoder({"ask": [1.0], **{name: [value] for name, value in scores.items()}})
     measure = Measure.parse("map@20", "retrieval")
-    columns = evaluate(encoder, data, [measure], [MULTILINGUAL, BALANCED]).questions.columns
+    ranker = PageRanker.of(data)
+    columns = evaluate(encoder, data, [measure], [MULTILINGUAL, BALANCED], ranker=ranker).questions.columns
     cell = (MULTILINGUAL, "en", "all")
     assert columns["map@20", *cell] == pytest.approx([(1 / 2 + 2 / 4) / 2])
     assert columns["map@20 own", *cell] == pytest.approx([1 / 2])
@@ -199,7 +201,7 @@ def test_all_passages_of_a_long_document_are_answers_and_one_page():
         ("d2", "Short.", ("q2",), ""),
     ]
     assert data.grades == {("q1", name): 2.0 for name in ("d1", "d1 passage 2", "d1 passage 3")}
-    assert [each.id for each in data.by_page.candidates] == ["d1", "d2"]
+    assert [each.id for each in by_page(data).candidates] == ["d1", "d2"]
     assert "1 of 2 labelled documents" in note
     assert "cut into 3 passages of 20 tokens at most" in note
 
