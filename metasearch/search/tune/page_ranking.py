@@ -1,4 +1,4 @@
-"""Ranks pages in the scores of held-out labels, as a search of the index does."""
+"""Scores held-out labels of pages, which are ranked as a search of the index ranks them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,14 +7,65 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from metasearch.config.measure import Measure, Pool
 from metasearch.data.records import Candidate, RetrievalData, commonest
-from metasearch.evaluation.scores import questions_in_order
+from metasearch.encoders.protocols import TextEncoder
+from metasearch.evaluation.evaluate import evaluate
+from metasearch.evaluation.metrics.base import Ranks, load_function
+from metasearch.evaluation.scores import Evaluation, questions_in_order
+from metasearch.runs.per_query_results import Ranking
 from metasearch.search.index.page_scores import group_means, page_scores
+from metasearch.search.tune.table import OTHERS, OWN
 
 Numbers = NDArray[np.int64]
 Scores = NDArray[np.float32]
 Boosts = Mapping[str, tuple[Collection[str], float]]
 """Text of a question → pages, and what their scores gain."""
+
+
+def evaluate_pages(
+    encoder: TextEncoder,
+    data: RetrievalData,
+    measures: Sequence[Measure],
+    pool: Pool,
+    sharpness: float | None = None,
+    boosts: Boosts = MappingProxyType({}),
+) -> Evaluation:
+    """Return the scores in a multilingual pool: of pages where candidates have them, with columns of both sides."""
+    ranker = PageRanker.of(data, sharpness, boosts)
+    found = evaluate(encoder, data, measures, [pool], ranker=ranker)
+    questions = found.questions
+    if not ranker or not questions.ranking:
+        return found
+    columns = dict(questions.columns)
+    asked = np.array([question.language for question in questions.ranking.questions])
+    for measure in measures:
+        if not measure.load().languages:
+            for side, values in _score_sides(ranker.data, questions.ranking, measure).items():
+                for language in data.questions_by_language:
+                    columns[f"{measure} {side}", pool, language, "all"] = values[asked == language]
+    return replace(found, questions=replace(questions, columns=columns))
+
+
+def _score_sides(data: RetrievalData, ranking: Ranking, measure: Measure) -> dict[str, NDArray[np.float64]]:
+    """Return scores of the relevant candidates in the question's language, and of those in others, apart.
+
+    One part is ranked among all candidates that are not relevant. NaN where a question has none of a part.
+    """
+    owners = np.repeat(np.arange(len(ranking.questions)), np.diff(ranking.offsets))
+    pairs = [(ranking.questions[i], ranking.candidates[j]) for i, j in zip(owners, ranking.relevant, strict=True)]
+    same = np.array([question.language == candidate.language for question, candidate in pairs], bool)
+    gains = np.array([data.grades.get((question.id, candidate.id), 1.0) for question, candidate in pairs])
+    function, sides = load_function(measure, "retrieval"), {}
+    for side, chosen in ((OWN, same), (OTHERS, ~same)):
+        # Of a question's relevant candidates that are left out, those above.
+        left = np.concatenate([[0], np.cumsum(~chosen)])
+        ranks = (ranking.ranks - (left[:-1] - left[ranking.offsets[owners]]))[chosen]
+        there, counts = np.unique(owners[chosen], return_counts=True)
+        part = Ranks(ranks, np.concatenate([[0], np.cumsum(counts)]), gains[chosen] if data.grades else None)
+        sides[side] = np.full(len(ranking.questions), np.nan)
+        sides[side][there] = function(part, measure.k) if len(there) else 0.0
+    return sides
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.maps import Vectors, mapped
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import TextEncoder
-from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.search.index.base import Rows
 from metasearch.search.index.labelled_queries import LabelledQueries
@@ -24,7 +23,7 @@ from metasearch.search.index.page_scores import sharpness_for, spread_of
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.tune.adapt.metric import learn_adapter
-from metasearch.search.tune.page_ranking import PageRanker
+from metasearch.search.tune.page_ranking import evaluate_pages
 from metasearch.search.tune.steps import REMEMBERED, Step
 from metasearch.search.tune.training import shuffled
 
@@ -135,8 +134,8 @@ class SearchedIndex:
             encoder = ProjectedEncoder(encoder, adapter, (QUERY,))
         if step.shuffled and not step.learns:
             test = shuffled(test, benchmark.fold)
-        ranker = PageRanker.of(test, search.plan.sharpness, search._boosts(step, train, test, benchmark.fold))
-        return {pool: evaluate(encoder, test, benchmark.measures, [pool], ranker=ranker) for pool in pools}
+        sharpness, boosts = search.plan.sharpness, search._boosts(step, train, test, benchmark.fold)
+        return {pool: evaluate_pages(encoder, test, benchmark.measures, pool, sharpness, boosts) for pool in pools}
 
 
 # The search of an index of the same passages by another encoder, as such an index would be searched.
