@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from metasearch.encoders.maps import Exact, Projection, mapped, shrunk_centre
+from metasearch.encoders.maps import Exact, Projection
 from metasearch.search.index.labelled_queries import LabelledQueries
+from metasearch.search.index.maps import mapped, shrunk_centre
 from metasearch.search.index.page_scores import spread_of
 from metasearch.search.settings import RankingSettings
 

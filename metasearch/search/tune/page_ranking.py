@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config.measure import Measure, Pool
-from metasearch.data.records import Candidate, RetrievalData, commonest
+from metasearch.data.records import Candidate, RetrievalData, commonest, grouped
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics.base import Ranks, load_function
+from metasearch.evaluation.metrics.pairs import text_numbers
 from metasearch.evaluation.scores import Evaluation, questions_in_order
 from metasearch.runs.per_query_results import Ranking
 from metasearch.search.index.page_scores import group_means, page_scores
@@ -95,13 +96,13 @@ class PageRanker:
         """Return the ranker of the pages whose passages are the candidates; None where no candidate has a page."""
         if not any(candidate.page for candidate in data.candidates):
             return None
-        numbers = _numbers([_page_of(candidate) for candidate in data.candidates])
+        numbers = text_numbers(map(_page_of, data.candidates))
         passages = np.argsort(numbers, kind="stable")
         pages = by_page(data)
         column = {page.page: i for i, page in enumerate(pages.candidates)}
         found = (boosts.get(question.text, ((), 0.0)) for question in questions_in_order(data))
         gains = [([column[page] for page in own if page in column], gain) for own, gain in found]
-        groups = _numbers([page.work or f"\0{page.id}" for page in pages.candidates])
+        groups = text_numbers(page.work or f"\0{page.id}" for page in pages.candidates)
         starts = np.flatnonzero(np.diff(numbers[passages], prepend=-1))
         return cls(pages, passages, starts, groups, gains, sharpness)
 
@@ -123,9 +124,7 @@ def by_page(data: RetrievalData) -> RetrievalData:
 
     Its language is that of most passages of the page. Pages are in the order of their first passages.
     """
-    pages: dict[str, list[Candidate]] = {}
-    for candidate in data.candidates:
-        pages.setdefault(_page_of(candidate), []).append(candidate)
+    pages = grouped(data.candidates, _page_of)
     firsts = (replace(own[0], language=commonest(each.language for each in own)) for own in pages.values())
     answers = (dict.fromkeys(uid for each in own for uid in each.answers) for own in pages.values())
     ranked = (replace(first, answers=tuple(own)) for first, own in zip(firsts, answers, strict=True))
@@ -139,9 +138,3 @@ def by_page(data: RetrievalData) -> RetrievalData:
 
 def _page_of(candidate: Candidate) -> str:
     return candidate.page or f"\0{candidate.id}"
-
-
-def _numbers(names: Sequence[str]) -> Numbers:
-    """Return the number of each distinct name, from 0, `(n,)`."""
-    found: dict[str, int] = {}
-    return np.array([found.setdefault(name, len(found)) for name in names], np.int64)

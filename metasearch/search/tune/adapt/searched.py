@@ -12,13 +12,13 @@ from metasearch.config.measure import Pool
 from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Candidate, RetrievalData
-from metasearch.encoders.maps import Vectors, mapped
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.evaluation.scores import Evaluation
 from metasearch.search.index.base import Rows
 from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.maps import Vectors, mapped
 from metasearch.search.index.page_scores import sharpness_for, spread_of
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.query.searcher import QUERY, Searcher
