@@ -30,7 +30,7 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.evaluation.scores import Evaluation
-from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
+from metasearch.evaluation.statistics.paired import PairedTest
 from metasearch.pipelines.run import silent
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.markdown import markdown
@@ -42,6 +42,7 @@ from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.compare import Comparison
 from metasearch.search.tune.job import TuneRun
 from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.max_t import bounded_test
 from metasearch.search.tune.steps import Step, list_steps
 from metasearch.search.tune.table import Table, split_rankings
 from metasearch.training.hardware import used
