@@ -23,7 +23,7 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.pages.pool import Query, read_queries
 from metasearch.config.measure import Pool
-from metasearch.config.run import DEFAULT_ENCODER, EncoderConfig, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER, EncoderConfig
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
@@ -36,6 +36,7 @@ from metasearch.runs.callbacks import Callback
 from metasearch.runs.markdown import markdown
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.query.searcher import Searcher
+from metasearch.search.settings import TuneConfig
 from metasearch.search.tune import compare, job, workshop
 from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.choice import Choice

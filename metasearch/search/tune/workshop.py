@@ -11,7 +11,6 @@ import numpy as np
 
 from metasearch.config.measure import Pool
 from metasearch.config.projection import ProjectionSettings
-from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
@@ -28,6 +27,7 @@ from metasearch.runs.signals import interrupted
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.estimate import estimate_plan
 from metasearch.search.query.searcher import Searcher
+from metasearch.search.settings import TuneConfig
 from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.page_ranking import evaluate_pages
