@@ -27,11 +27,11 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from metasearch.data.labels import load_labels
 from metasearch.encoders.adapter import MatrixAdapter
-from metasearch.encoders.maps import mapped
 from metasearch.encoders.pool_scores import SHARE
 from metasearch.evaluation.statistics.paired import clustered_test
 from metasearch.runs.markdown import markdown
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.maps import mapped
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.query.searcher import QUERY
 from metasearch.search.tune.adapt.job import SEARCHED

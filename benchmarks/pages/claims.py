@@ -23,25 +23,27 @@ from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, read_rows
 from benchmarks.pages.pool import Query, read_queries
 from metasearch.config.measure import Pool
-from metasearch.config.run import DEFAULT_ENCODER, EncoderConfig, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER, EncoderConfig
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.protocols import CachedEncoder
 from metasearch.evaluation.scores import Evaluation
-from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
+from metasearch.evaluation.statistics.paired import PairedTest
 from metasearch.pipelines.run import silent
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.markdown import markdown
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.query.searcher import Searcher
+from metasearch.search.settings import TuneConfig
 from metasearch.search.tune import compare, job, workshop
 from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.compare import Comparison
 from metasearch.search.tune.job import TuneRun
 from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.max_t import bounded_test
 from metasearch.search.tune.steps import Step, list_steps
 from metasearch.search.tune.table import Table, split_rankings
 from metasearch.training.hardware import used

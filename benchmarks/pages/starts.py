@@ -36,7 +36,6 @@ from metasearch.config.seeding import stream
 from metasearch.data.records import RetrievalData
 from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import MatrixAdapter
-from metasearch.encoders.maps import mapped
 from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.episodes.episode import Episode, LabelledSet
 from metasearch.episodes.samplers import EpisodeSampler
@@ -44,6 +43,7 @@ from metasearch.episodes.triplets import TripletSampler
 from metasearch.errors import Interrupted
 from metasearch.pipelines.factory import make_gradients
 from metasearch.runs.callbacks import SILENT
+from metasearch.search.index.maps import mapped
 from metasearch.search.query.searcher import QUERY
 from metasearch.search.tune.adapt.metric import learn_adapter
 from metasearch.search.tune.steps import ANSWERED, REMEMBERED

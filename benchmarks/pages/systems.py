@@ -12,9 +12,10 @@ import metasearch as ms
 from benchmarks.common.documents import read
 from benchmarks.pages.pool import Names, Query, Scores
 from metasearch.config.projection import LEAST
-from metasearch.encoders.maps import estimate, mapped, translation_map
+from metasearch.encoders.maps import estimate
 from metasearch.errors import EncoderError
 from metasearch.search.documents.chunking import Settings
+from metasearch.search.index.maps import mapped, translation_map
 from metasearch.search.query.estimate import SAMPLE
 from metasearch.search.query.searcher import Searcher
 

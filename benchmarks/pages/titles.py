@@ -18,10 +18,10 @@ from benchmarks.pages.systems import cached
 from metasearch.config.roles import Role
 from metasearch.config.seeding import stream
 from metasearch.data.records import Candidate, Question, RetrievalData
-from metasearch.encoders.maps import mapped
-from metasearch.encoders.page_scores import group_means, page_scores, spread_of
 from metasearch.encoders.pool_scores import balance
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.maps import mapped
+from metasearch.search.index.page_scores import group_means, page_scores, spread_of
 from metasearch.search.query.searcher import QUERY
 from metasearch.search.tune.adapt.searched import SearchedIndex
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from benchmarks.common.command import Command
 from benchmarks.pages.adapt import Array, Pool
-from metasearch.encoders.maps import mapped, translation_map
 from metasearch.evaluation.statistics.paired import clustered_test
 from metasearch.runs.markdown import markdown
+from metasearch.search.index.maps import mapped, translation_map
 
 DRAWS = 4
 ALL, OTHERS, UNRELATED = "all pages", "without the tested pages", "unrelated pages, without the tested ones"

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_rows
-from metasearch.evaluation.statistics.paired import bounded_test
 from metasearch.runs.markdown import markdown
 from metasearch.search.tune.choice import Choice
+from metasearch.search.tune.max_t import bounded_test
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import Table
 

@@ -17,8 +17,8 @@ from benchmarks.common.command import Command
 from benchmarks.common.provenance import provenance
 from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_rows
 from benchmarks.statistics import tuning
-from metasearch.evaluation.statistics.max_t import Gains, chance_unseen
 from metasearch.runs.markdown import markdown
+from metasearch.search.tune.max_t import Gains, chance_unseen
 from metasearch.search.tune.table import ALPHA
 
 ROWS = RESULTS / "unseen_losses.jsonl"

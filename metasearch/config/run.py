@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field
-
 from metasearch.config import yaml
 from metasearch.config.base import Count, Flag, Name, Positive, Seed, Settings
 from metasearch.config.measure import RetrievalPool
@@ -168,38 +166,6 @@ class EvaluateConfig(Settings):
     averages each candidate with its neighbours in other languages; balanced normalises scores per language; reranked
     reranks the best candidates with --rerank."""
     rerank: RerankSettings = RerankSettings()
-
-
-class TuneConfig(Settings):
-    """Everything that `metasearch tune` depends on, except the content of files and checkpoints.
-
-    `labels` is empty if they were given in memory; `columns` maps names of values to columns.
-    """
-
-    kind: Literal["tune"] = "tune"
-    labels: str = ""
-    columns: Mapping[str, str] = {}
-    ignore_identical_ids: bool = False
-    """Labels in a BEIR folder: do not rank a document for the query with the same id, as in ArguAna."""
-    documents: Annotated[tuple[str, ...], Flag(metavar="PATH", kind="paths")] = ()
-    """File or folder to search, as for `metasearch index`; repeatable."""
-    base: Annotated[tuple[str, ...], Flag(metavar="ADDRESS[=FOLDER]")] = ()
-    """Address that stands for the documents or a folder, such as https://example.org/help/=help; repeatable."""
-    translations: Annotated[tuple[str, ...], Flag(metavar="PATH", kind="paths")] = ()
-    """File or folder of translations, as for `metasearch distill --corpus`; repeatable."""
-    encoder: EncoderConfig = EncoderConfig(name=DEFAULT_ENCODER)
-    learners: Annotated[tuple[str, ...], Flag(metavar="LIST", comma=True)] = ()
-    """Further learners to try, such as maml,maml-align."""
-    folds: Annotated[int, Field(ge=3, le=20)] = 4
-    """Held-out folds; fewer if there are few labels."""
-    device: Device = "auto"
-    """Device to run on; auto takes a GPU if there is one."""
-    seed: Annotated[Seed, Flag(metavar="SEED")] = 0
-    """Random seed of folds and episodes."""
-    same_page: bool | None = None
-    """Translations of a page answer what it answers; by default if the paths of the documents show them."""
-    accept: bool = False
-    """Keep a step although it is significantly worse for questions in one language, or on pages in it or in others."""
 
 
 Config = TypeVar("Config", bound=Settings)

@@ -207,26 +207,6 @@ class RetrievalData:
         return {uid: {tag: tuple(found) for tag, found in own.items()} for uid, own in table.items()}
 
     @cached_property
-    def by_page(self) -> "RetrievalData":
-        """The same data with one candidate for each page: its first passage, with all that the page answers.
-
-        Its language is that of most passages of the page.
-        Pages are in the order of their first passages.
-        """
-        pages: dict[str, list[Candidate]] = {}
-        for candidate in self.candidates:
-            pages.setdefault(candidate.page or f"\0{candidate.id}", []).append(candidate)
-        answers = ([uid for each in own for uid in each.answers] for own in pages.values())
-        firsts = (replace(own[0], language=commonest(each.language for each in own)) for own in pages.values())
-        ranked = (replace(first, answers=tuple(dict.fromkeys(own))) for first, own in zip(firsts, answers, strict=True))
-        page_of = {each.id: own[0].id for own in pages.values() for each in own}
-        grades: dict[tuple[str, str], float] = {}
-        for (uid, name), grade in self.grades.items():
-            place = (uid, page_of.get(name, name))
-            grades[place] = max(grade, grades.get(place, 0.0))
-        return replace(self, candidates=tuple(ranked), grades=grades)
-
-    @cached_property
     def questions_by_language(self) -> dict[str, tuple[Question, ...]]:
         """Questions by language, in file order."""
         return grouped(self.questions, lambda question: question.language)

@@ -6,26 +6,19 @@ columns of the word table, V words.
 
 import inspect
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
+from torch import Tensor
 
 from metasearch.config.roles import MaxLength, Role
 from metasearch.encoders.compressed import native_config
 from metasearch.encoders.features import Features, Output, is_out_of_memory, stock, unchanged
 from metasearch.encoders.lengths import own_lengths, shorten
-from metasearch.encoders.random_state import seeded
 from metasearch.errors import EncoderError, first_line
 
 _LENGTHS: dict[str, Role] = {"query_length": "question", "document_length": "candidate"}
@@ -37,69 +30,10 @@ _REFUSALS = (AssertionError, AttributeError, LookupError, RuntimeError, TypeErro
 """What a network of transformers raises at a text that it cannot read."""
 
 
-# How many tokens a transformer can read: as many as its table of positions has rows for them.
-#
-# Configurations name this number in several ways, or not at all, and the first rows of a table may belong to no text.
-# So a table is recognised by what a network looks up: a text of T tokens reads the rows f, f + 1, ..., f + T - 1 of it.
+# How many tokens a transformer can read: as many as its table of positions has rows for them, if it has one where BERT
+# has it. RoBERTa and its relatives count positions from the padding index of that table on, and ignore the rows before.
 
-_TOKENS = 4
-_CONFIGURED = ("max_position_embeddings", "max_seq_len")
-
-
-@dataclass(frozen=True)
-class Positions:
-    """The module with a table of positions, the row of a text's first token, and for how many tokens it has rows."""
-
-    table: Any
-    first: int
-    longest: int
-
-
-_FOUND: WeakKeyDictionary[nn.Module, Positions | None] = WeakKeyDictionary()
-"""What was found for each network."""
-
-
-class _Lookups(TorchFunctionMode):
-    """Records which rows are read of each embedding matrix."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[Tensor, Tensor]] = []
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call a function of torch."""
-        if func is F.embedding:
-            rows, table = (*args, *(kwargs or {}).values())[:2]
-            # Some networks pad a text further; tables of distances are read for all pairs of tokens.
-            if rows.shape[-1] == rows.numel():
-                self.found.append((rows.flatten()[:_TOKENS], table))
-        return func(*args, **(kwargs or {}))
-
-
-def _positions_of(network: nn.Module, read: Callable[[Mapping[str, Tensor]], Any], padding: int) -> Positions | None:
-    """Return the smallest table of positions of a network; None where it has none.
-
-    Args:
-        network: the network; what is found is remembered for it.
-        read: runs the network on features of one text.
-        padding: number of the padding token, for which some networks look up no position.
-    """
-    if network not in _FOUND:
-        # One word several times, so that the rows of words do not ascend.
-        device = next(network.parameters()).device
-        ones, lookups = torch.ones((1, _TOKENS), dtype=torch.long, device=device), _Lookups()
-        plain = torch.autocast(device.type, enabled=False)
-        # A network that needs more than that is reported where it is first used.
-        with torch.no_grad(), plain, seeded(0), lookups, suppress(Exception):
-            read({"input_ids": ones * (padding == 0), "attention_mask": ones})
-        modules = {id(module.weight): module for module in network.modules() if hasattr(module, "weight")}
-        tables = [
-            Positions(modules.get(id(weight)), int(rows[0]), len(weight) - int(rows[0]))
-            for rows, weight in lookups.found
-            if len(rows) == _TOKENS and bool((rows.diff() == 1).all())
-        ]
-        _FOUND[network] = min(tables, key=lambda each: each.longest, default=None)
-    return _FOUND[network]
+_CONFIGURED = ("max_position_embeddings", "max_encoder_position_embeddings", "max_seq_len")
 
 
 def _configured(config: Any) -> int | None:
@@ -183,21 +117,24 @@ class TransformerInput:
     @property
     def first_position(self) -> int:
         """Position of a text's first token; RoBERTa and its relatives count from the padding index on."""
-        found = self._positions
-        # Others, such as BART, count from 0 and add themselves how many rows they leave out.
-        return found.first if found and getattr(found.table, "padding_idx", None) == found.first - 1 else 0
+        padding = getattr(self._positions, "padding_idx", None)
+        return 0 if padding is None else int(padding) + 1
 
     @property
     def longest(self) -> int:
         """Tokens that the network can read, as published lengths are often shorter; else the published maximum."""
-        if self._positions:
-            return self._positions.longest
         # A compressed student counts positions as its backbone does.
-        return _configured(native_config(self.module.auto_model)) or int(max(self.lengths.model_dump().values()))
+        known = _configured(native_config(self.module.auto_model))
+        if (table := self._positions) is not None:
+            rows = len(table.weight) - self.first_position
+            return min(rows, known or rows)
+        return known or int(max(self.lengths.model_dump().values()))
 
     @property
-    def _positions(self) -> Positions | None:
-        return _positions_of(self.module.auto_model, self.forward, self.padding)
+    def _positions(self) -> Any:
+        """The table of positions; None where there is none in an embedding block."""
+        table = getattr(getattr(self.backbone, "embeddings", None), "position_embeddings", None)
+        return table if hasattr(table, "weight") else None
 
     @property
     def width(self) -> int:

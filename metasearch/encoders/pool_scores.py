@@ -71,16 +71,3 @@ def balance(scores: Scores, languages: Sequence[Indices]) -> None:
     for columns in languages:
         own = scores[:, columns]
         scores[:, columns] = own - np.float32(SHARE) * own.max(1, keepdims=True)
-
-
-def merged(rankings: Sequence[tuple[Indices, Scores]], top: int) -> tuple[Indices, Scores]:
-    """Return the best `top` of rankings of one language each by balanced scores, best first, `(K,)` each.
-
-    Each ranking has numbers and scores of its language's best `top` candidates, best first. Of equal scores the lower
-    number comes first.
-    """
-    numbers = np.concatenate([np.zeros(0, np.int64), *(found for found, _ in rankings)])
-    own = [scores - np.float32(SHARE) * scores[:1] for _, scores in rankings]
-    scores = np.concatenate([np.zeros(0, np.float32), *own])
-    order = np.lexsort((numbers, -scores))[:top]
-    return numbers[order], scores[order]

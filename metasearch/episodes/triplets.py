@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from metasearch.config.arrangement import Variant
 from metasearch.config.recipe import Episodes, Loss
-from metasearch.data.records import Candidate, Question, RetrievalData
+from metasearch.data.records import Candidate, Question, RetrievalData, grouped
 from metasearch.episodes.episode import Embed, LabelledSet, Triplet
 from metasearch.errors import ConfigError, DataError
 
@@ -182,13 +182,9 @@ class TripletSampler:
         return -(-count // (self.settings.n_neg * len(variant.candidates)))
 
     @cached_property
-    def _answers(self) -> dict[str, list[Candidate]]:
+    def _answers(self) -> dict[str, tuple[Candidate, ...]]:
         """Answer sentences by language."""
-        table: dict[str, list[Candidate]] = {}
-        for candidate in self.data.candidates:
-            if candidate.answers:
-                table.setdefault(candidate.language, []).append(candidate)
-        return table
+        return grouped((each for each in self.data.candidates if each.answers), lambda each: each.language)
 
     @cached_property
     def _places(self) -> dict[str, dict[str, list[int]]]:

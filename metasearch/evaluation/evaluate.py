@@ -1,9 +1,9 @@
 """Measures an encoder on retrieval, similarity and translation data, and searches a pool for it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
-from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from metasearch.config.measure import BALANCED, EXPANDED, RERANKED, RETRIEVAL_PO
 from metasearch.config.precision import ALIASES, Precision
 from metasearch.config.rerank import RerankSettings
 from metasearch.data.records import Data, Question, RetrievalData, SimilarityData, TranslationData
-from metasearch.encoders.page_scores import group_means, page_scores
 from metasearch.encoders.pool_scores import balance, expanded
 from metasearch.encoders.protocols import TextEncoder, TextReranker
 from metasearch.errors import ConfigError, DataError, MetasearchError, NonFiniteError, require_known
@@ -38,8 +37,23 @@ _LOWEST = np.finfo(np.float32).min / 4
 """Below every score, and still finite after the balance between languages."""
 
 Scores = NDArray[np.float32]
-Boosts = Mapping[str, tuple[Collection[str], float]]
-"""Text of a question → pages, and what their scores gain."""
+
+
+class Ranker(Protocol):
+    """Ranks other things than the texts that are encoded, such as pages by the scores of their passages.
+
+    Notation used for tensor shapes: Q questions of a block, V texts, C things that are ranked.
+    """
+
+    @property
+    def data(self) -> RetrievalData:
+        """What is ranked, and judged."""
+
+    def joined(self, scores: Scores) -> Scores:
+        """Return scores `(Q, C)` from the scores of texts `(Q, V)`."""
+
+    def change(self, scores: Scores, start: int) -> None:
+        """Change scores `(Q, C)` of the questions from number `start` on, in place; languages are balanced by then."""
 
 
 # Retrieval (LAReQA, section 4; MAML-Align paper, section 5). In the multilingual pools every translation of the answer
@@ -55,8 +69,7 @@ def evaluate_retrieval(
     reranker: TextReranker | None = None,
     rerank_top: int = RerankSettings().top,
     depth: int = DEPTH,
-    sharpness: float | None = None,
-    boosts: Boosts = MappingProxyType({}),
+    ranker: Ranker | None = None,
 ) -> Evaluation:
     """Return the scores of every question language in every pool; candidates rank by their dot product."""
     for pool in pools:
@@ -69,13 +82,12 @@ def evaluate_retrieval(
     for measure in measures:
         load_function(measure, "retrieval")
     require_answers(data, pools)
-    questions, language_of, pages = questions_in_order(data), _candidate_languages(data), _page_numbers(data)
+    questions, language_of = questions_in_order(data), _candidate_languages(data)
     candidates = encoder.encode([c.text for c in data.candidates], "candidate")
     vectors = np.concatenate(
         [encoder.encode([q.text for q in own], "question") for _, own in sorted(data.questions_by_language.items())]
     )
-    # What is ranked, and judged: from here on a candidate is a page, if there are pages.
-    data = data if pages is None else data.by_page
+    data = ranker.data if ranker else data
     judgements = Judgements.from_answers(questions, data)
 
     def rerank(row: Scores, number: int) -> None:
@@ -90,8 +102,7 @@ def evaluate_retrieval(
         rescore = rerank if pool == RERANKED else None
         results[pool] = search(
             questions, vectors, ranked, judgements, _candidate_languages(data), pool == BALANCED, rescore, depth,
-            data.identical, pages, sharpness, _numbers([each.work or f"\0{each.id}" for each in data.candidates]),
-            _gains(questions, data, boosts),
+            data.identical, ranker,
         )  # fmt: skip
     return score_rankings(data, results, measures, pools)
 
@@ -185,8 +196,7 @@ def evaluate(
     reranker: TextReranker | None = None,
     rerank_top: int = RerankSettings().top,
     depth: int = DEPTH,
-    sharpness: float | None = None,
-    boosts: Boosts = MappingProxyType({}),
+    ranker: Ranker | None = None,
 ) -> Evaluation:
     """Return all scores; `pools` and the reranker matter to retrieval only.
 
@@ -201,9 +211,7 @@ def evaluate(
         reranker: cross-encoder of the pool `reranked`.
         rerank_top: candidates of each question that it reads.
         depth: candidates of each question in the ranking that is kept.
-        sharpness: where candidates are passages of pages, ranks pages as an index with this sharpness does
-            (`metasearch.encoders.page_scores`); by default a page has the score of its best passage.
-        boosts: what the scores of some pages gain for a question.
+        ranker: ranks other things than candidates, such as pages.
 
     Raises:
         ConfigError: there is no such pool, it needs a reranker, or a measure is for another kind of task.
@@ -217,7 +225,7 @@ def evaluate(
         else nullcontext()
     ):
         if isinstance(data, RetrievalData):
-            return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top, depth, sharpness, boosts)
+            return evaluate_retrieval(encoder, data, measures, pools, reranker, rerank_top, depth, ranker)
         if isinstance(data, SimilarityData):
             return evaluate_similarity(encoder, data, measures)
         return evaluate_translation(encoder, data, measures)
@@ -239,10 +247,7 @@ def search(
     rescore: Callable[[Scores, int], None] | None = None,
     depth: int = DEPTH,
     identical: Mapping[str, int] | None = None,
-    pages: Indices | None = None,
-    sharpness: float | None = None,
-    groups: Indices | None = None,
-    gains: Sequence[tuple[Sequence[int], float]] = (),
+    ranker: Ranker | None = None,
 ) -> SearchResult:
     """Rank all candidates for each question by dot product; ties by index.
 
@@ -250,18 +255,11 @@ def search(
     candidate, `(C,)`; each of 0 to L - 1 occurs. With `balanced`, scores are normalised per language
     (`metasearch.encoders.pool_scores`). `rescore` changes the scores `(C,)` of a question, by its number, in place.
     `depth` candidates of each question are kept. `identical` has the index of the candidate that is not ranked for the
-    question with an id: it comes last, with the score -inf. `pages` is the page of each vector, from 0, ascending by
-    first passage: then candidates are pages, with the score of their best passage, or if there is a `sharpness` with
-    their page score and that of their translations, which have the same number in `groups`, `(C,)`.
-    `gains` has for each question the columns that gain, and the gain.
+    question with an id: it comes last, with the score -inf. With a `ranker`, the C vectors are of its texts.
     """
     # Before `first_equal`: vectors that are equal in float32 must tie.
     vectors, candidates = (np.asarray(side, np.float32) for side in (vectors, candidates))
-    size, by_page, heads = len(candidates), np.zeros(0, np.int64), np.zeros(0, np.int64)
-    if pages is not None:
-        by_page = np.argsort(pages, kind="stable")
-        heads = np.flatnonzero(np.diff(pages[by_page], prepend=-1))
-    depth = min(depth, len(languages))
+    size, depth = len(candidates), min(depth, len(languages))
     first = first_equal(candidates)
     copies = np.flatnonzero(first != np.arange(size))
     by_language = np.argsort(languages, kind="stable")
@@ -277,17 +275,14 @@ def search(
         scores[:, copies] = scores[:, first[copies]]
         # A NaN is neither higher nor equal: unchecked, a relevant candidate with such a score would rank first.
         _require_finite(scores, questions[start:end])
-        if pages is not None:
-            scores = page_scores(scores[:, by_page], heads, sharpness)
+        if ranker:
+            scores = ranker.joined(scores)
         left_out = _list_identical(questions[start:end], identical or {})
         scores[left_out] = _LOWEST
         if balanced:
             balance(scores, np.split(by_language, starts[1:]))
-        for row, (columns, gain) in zip(scores, gains[start:end], strict=False):
-            row[columns] += gain
-        if sharpness is not None and groups is not None:
-            scores += group_means(scores, groups)
-            scores /= 2
+        if ranker:
+            ranker.change(scores, start)
         for number, row in enumerate(scores, start):
             if rescore is not None:
                 rescore(row, number)
@@ -299,31 +294,10 @@ def search(
     return SearchResult(judgements, languages, counts, top, best)
 
 
-def _gains(questions: Sequence[Question], data: RetrievalData, boosts: Boosts) -> list[tuple[Sequence[int], float]]:
-    """Return for each question the columns of pages that gain, and the gain; nothing without boosts."""
-    if not boosts:
-        return []
-    place = {candidate.page: column for column, candidate in enumerate(data.candidates)}
-    found = (boosts.get(question.text, ((), 0.0)) for question in questions)
-    return [([place[page] for page in pages if page in place], gain) for pages, gain in found]
-
-
 def _candidate_languages(data: RetrievalData) -> Indices:
     """Return each candidate's language number, `(C,)`; languages are in alphabetical order."""
     number = {tag: i for i, tag in enumerate(sorted({candidate.language for candidate in data.candidates}))}
     return np.array([number[candidate.language] for candidate in data.candidates], np.int64)
-
-
-def _page_numbers(data: RetrievalData) -> Indices | None:
-    """Return the number of each candidate's page in `RetrievalData.by_page`, `(C,)`; None where there are no pages."""
-    paged = any(candidate.page for candidate in data.candidates)
-    return _numbers([candidate.page or f"\0{candidate.id}" for candidate in data.candidates]) if paged else None
-
-
-def _numbers(names: Sequence[str]) -> Indices:
-    """Return the number of each distinct name, from 0, `(n,)`."""
-    found: dict[str, int] = {}
-    return np.array([found.setdefault(name, len(found)) for name in names], np.int64)
 
 
 def _list_identical(questions: Sequence[Question], identical: Mapping[str, int]) -> tuple[Indices, Indices]:

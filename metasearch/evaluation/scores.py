@@ -3,7 +3,7 @@
 The rankings come from a search with vectors (`metasearch.evaluation.evaluate`). Nothing here loads torch.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any, cast
@@ -17,9 +17,6 @@ from metasearch.errors import ConfigError, DataError, nearest
 from metasearch.evaluation.metrics.base import NOT_FOUND, Ranks, load_function
 from metasearch.runs.per_query_results import Cell, QueryResults, Ranking, Text
 from metasearch.runs.rows import MEAN
-
-OWN, OTHERS = "own", "others"
-"""Ends of the names of columns: of relevant pages in the question's language, and in other languages."""
 
 Indices = NDArray[np.int64]
 Gains = NDArray[np.float64]
@@ -185,22 +182,6 @@ class SearchResult:
         own = None if own is None else own[order]
         return Ranks(ranks[order], offsets, None if gains is None else gains[order], own, first)
 
-    def condensed(self, chosen: NDArray[np.bool_]) -> Ranks:
-        """Return the ranks of the chosen ones among M relevant candidates; questions without any have no entry.
-
-        The other relevant candidates leave the ranked lists.
-        """
-        owners, ranks, gains = self.judgements.owners, self.above.sum(1) + 1, self.judgements.gains
-        order = np.lexsort((ranks, owners))
-        chosen, owners, ranks = chosen[order], owners[order], ranks[order]
-        starts = self.judgements.offsets[owners]
-        left = np.concatenate([[0], np.cumsum(~chosen)])
-        # Of a question's relevant candidates that are left out, those above.
-        ranks = (ranks - (left[:-1] - left[starts]))[chosen]
-        counts = np.bincount(owners[chosen], minlength=len(self.judgements.offsets) - 1)
-        offsets = np.concatenate([[0], np.cumsum(counts[counts > 0])])
-        return Ranks(ranks, offsets, None if gains is None else gains[order][chosen])
-
     def _with_missing(
         self, questions: slice, owners: Indices, ranks: Indices, gains: Gains | None
     ) -> tuple[Indices, Indices, Gains | None]:
@@ -256,8 +237,6 @@ def score_rankings(
                     columns[str(measure), pool, language, inside] = values
                     scores += _mean_of_questions(str(measure), (pool, language, inside), values)
     _require_defined(scores, columns)
-    whole_questions = {measure: each for measure, each in functions.items() if not measure.load().languages}
-    columns |= _score_sides(data, results, whole_questions) if any(each.page for each in data.candidates) else {}
     whole = next((pool for pool in pools if ranking_pool(pool) == pool), None)
     ranking = build_ranking(questions_in_order(data), data.candidates, results[whole]) if whole else None
     articles = {question.id: question.group for question in data.questions}
@@ -278,31 +257,6 @@ def _require_defined(scores: Sequence[Score], columns: Iterable[tuple[str, *Cell
     for measure, pool, *_ in columns:
         if (measure, pool) not in known:
             raise DataError(f"measure '{measure}', pool '{pool}': no question has a value; remove it from the task")
-
-
-def _score_sides(
-    data: RetrievalData, results: Mapping[Pool, SearchResult], functions: Mapping[Measure, Callable[..., Any]]
-) -> dict[tuple[str, *Cell], NDArray[np.float64]]:
-    """Return scores of the relevant candidates in the question's language, and of those in others, apart.
-
-    One part is ranked among all candidates that are not relevant. NaN where a question has none of a part.
-    """
-    questions = questions_in_order(data)
-    number = {tag: i for i, tag in enumerate(sorted({candidate.language for candidate in data.candidates}))}
-    asked = np.array([number.get(each.language, -1) for each in questions])
-    columns: dict[tuple[str, *Cell], NDArray[np.float64]] = {}
-    for pool, result in results.items():
-        owners = result.judgements.owners
-        same = result.languages[result.judgements.columns] == asked[owners]
-        for side, chosen in ((OWN, same), (OTHERS, ~same)):
-            part, there = result.condensed(chosen), np.unique(owners[chosen])
-            for measure, function in functions.items():
-                values = np.full(len(questions), np.nan)
-                values[there] = function(part, measure.k) if len(there) else 0.0
-                for language in sorted(data.questions_by_language):
-                    own = [i for i, each in enumerate(questions) if each.language == language]
-                    columns[f"{measure} {side}", pool, language, "all"] = values[own]
-    return columns
 
 
 def ranking_pool(pool: Pool) -> Pool:

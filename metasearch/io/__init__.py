@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -190,8 +189,6 @@ VARIABLE = "METASEARCH_CACHE"
 
 _HASHES = "sha256.json"
 
-_Value = TypeVar("_Value")
-
 log = logging.getLogger(__name__)
 
 
@@ -216,13 +213,12 @@ def cached(name: str, make: Callable[[Path], None], place: Path | None = None) -
     Processes that want it at the same time wait for the first one. A folder is there whole or not at all.
     """
     folder = (place or cache_folder()) / name
-    intact_there = intact if place else _intact_still
-    if intact_there(folder):
+    if intact(folder, still=not place):
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(f"{name}.lock")):
-            if not intact_there(folder):
+            if not intact(folder, still=not place):
                 _make(folder, make)
     except OSError as error:
         if place:
@@ -247,20 +243,15 @@ def _make(folder: Path, make: Callable[[Path], None]) -> None:
         move(new, folder)
 
 
-def intact(folder: Path) -> bool:
-    """Return whether a folder's files are unchanged."""
+def intact(folder: Path, still: bool = False) -> bool:
+    """Return whether a folder's files are unchanged.
+
+    `still` reads no file of which the system says that it is as it was when it was read last.
+    """
     try:
         known = json.loads(read_bytes(folder / _HASHES))
-        return bool(known == _hashes(folder))
-    except (OSError, ValueError):
-        return False
-
-
-def _intact_still(folder: Path) -> bool:
-    """Return the same, without reading files that the system says are as they were when they were read last."""
-    try:
-        known = json.loads(read_bytes(folder / _HASHES))
-        return bool(known == {name: found for name, found in digests(folder).items() if Path(name).name != _HASHES})
+        found = digests(folder) if still else _hashes(folder)
+        return bool(known == {name: each for name, each in found.items() if Path(name).name != _HASHES})
     except (OSError, ValueError):
         return False
 
@@ -292,32 +283,18 @@ def digests(folder: Path) -> dict[str, str]:
     names = [path.relative_to(folder).as_posix() for path in paths]
     times = dict(zip(names, map(_times, paths), strict=True))
     name = f"{_DIGESTS}/{sha256_of_bytes(os.fsencode(folder.resolve()))[:32]}.json"
-
-    def read(remembered: Any) -> dict[str, str] | None:
-        same = os.name != "nt" and remembered["times"] == times
-        return {str(name): str(found) for name, found in remembered["digests"].items()} if same else None
-
-    if (known := _recall(name, read)) is not None:
-        return known
+    # A file that is missing or damaged remembers nothing.
+    with suppress(EncoderError, OSError, ValueError, LookupError, TypeError, AttributeError):
+        remembered = json.loads((cache_folder() / name).read_bytes())
+        if os.name != "nt" and remembered["times"] == times:
+            return {str(name): str(found) for name, found in remembered["digests"].items()}
     found = _digested(names, paths)
     if all(max(each[-2:]) < now - _SETTLED for each in times.values()):
-        _remember(name, {"times": times, "digests": found})
+        try:
+            atomic_write(cache_folder() / name, json.dumps({"times": times, "digests": found}))
+        except (EncoderError, RunFolderError) as error:
+            log.debug("%s is not remembered: %s", name, error)
     return found
-
-
-def _recall(name: str, read: Callable[[Any], _Value | None]) -> _Value | None:
-    """Return a value that `read` makes of a JSON file in the user's cache; None if the file is missing or damaged."""
-    with suppress(EncoderError, OSError, ValueError, LookupError, TypeError, AttributeError):
-        return read(json.loads((cache_folder() / name).read_bytes()))
-    return None
-
-
-def _remember(name: str, value: object) -> None:
-    """Write a value as JSON to the user's cache; a cache that cannot be written remembers nothing."""
-    try:
-        atomic_write(cache_folder() / name, json.dumps(value))
-    except (EncoderError, RunFolderError) as error:
-        log.debug("%s is not remembered: %s", name, error)
 
 
 def cache_key(about: object) -> str:

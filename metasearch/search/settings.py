@@ -1,4 +1,4 @@
-"""Settings for an index and for searches."""
+"""Settings for an index, for searches, and for a tuning."""
 
 import json
 import math
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from metasearch.config.base import Count, Flag, Length, Positive, Settings
+from metasearch.config.base import Count, Flag, Length, Positive, Seed, Settings
 from metasearch.config.languages import Language, normalise_tag, parse_tag
 from metasearch.config.precision import EncodingSetting
 from metasearch.config.roles import PublicRole
+from metasearch.config.run import DEFAULT_ENCODER, Device, EncoderConfig
 
 # Conditions on the fields of a passage: NAME=VALUE, NAME!=VALUE, or NAME and a number after <, <=, > or >=, such as
 # `price<10`. A name has none of the characters `=!<>"`. Spaces around name and value do not count.
@@ -231,3 +232,35 @@ def without_password(address: str) -> str:
         'postgresql://ada@localhost/shop/help?sslmode=require'
     """
     return re.sub(r"([?&]password=)[^&]*", r"\1***", re.sub(r"(://[^:@/?]*):[^?]*@", r"\1@", address))
+
+
+class TuneConfig(Settings):
+    """Everything that `metasearch tune` depends on, except the content of files and checkpoints.
+
+    `labels` is empty if they were given in memory; `columns` maps names of values to columns.
+    """
+
+    kind: Literal["tune"] = "tune"
+    labels: str = ""
+    columns: Mapping[str, str] = {}
+    ignore_identical_ids: bool = False
+    """Labels in a BEIR folder: do not rank a document for the query with the same id, as in ArguAna."""
+    documents: Annotated[tuple[str, ...], Flag(metavar="PATH", kind="paths")] = ()
+    """File or folder to search, as for `metasearch index`; repeatable."""
+    base: Annotated[tuple[str, ...], Flag(metavar="ADDRESS[=FOLDER]")] = ()
+    """Address that stands for the documents or a folder, such as https://example.org/help/=help; repeatable."""
+    translations: Annotated[tuple[str, ...], Flag(metavar="PATH", kind="paths")] = ()
+    """File or folder of translations, as for `metasearch distill --corpus`; repeatable."""
+    encoder: EncoderConfig = EncoderConfig(name=DEFAULT_ENCODER)
+    learners: Annotated[tuple[str, ...], Flag(metavar="LIST", comma=True)] = ()
+    """Further learners to try, such as maml,maml-align."""
+    folds: Annotated[int, Field(ge=3, le=20)] = 4
+    """Held-out folds; fewer if there are few labels."""
+    device: Device = "auto"
+    """Device to run on; auto takes a GPU if there is one."""
+    seed: Annotated[Seed, Flag(metavar="SEED")] = 0
+    """Random seed of folds and episodes."""
+    same_page: bool | None = None
+    """Translations of a page answer what it answers; by default if the paths of the documents show them."""
+    accept: bool = False
+    """Keep a step although it is significantly worse for questions in one language, or on pages in it or in others."""

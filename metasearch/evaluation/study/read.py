@@ -7,7 +7,6 @@ A *study* is a folder with `study.yaml` and a run folder for each of its cells i
 import hashlib
 import json
 import os
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from metasearch.config.arrangement import Arrangement, Pattern
 from metasearch.config.languages import parse_pair
 from metasearch.config.recipe import NEUTRAL, ZERO_SHOT, Recipe
 from metasearch.config.run import flat
+from metasearch.data.records import grouped
 from metasearch.errors import ConfigError, DataError, RunFolderError, to_resume
 from metasearch.evaluation.study.study import Arm, Run, Scored, Study, abridged
 from metasearch.runs.folder import CONFIG, RunFolder, read_config
@@ -304,10 +304,7 @@ def labelled(arms: Sequence[Arm], known: Mapping[str, Settings] | None = None) -
         ("start", "{}, {}"),
         ("source", "{} in {}"),
     ):
-        alike: dict[str, list[int]] = defaultdict(list)
-        for i, name in enumerate(names):
-            alike[name].append(i)
-        for same in alike.values():
+        for same in grouped(range(len(names)), names.__getitem__).values():
             values = [getattr(arms[i], attribute) or "" for i in same]
             if len(set(values)) > 1:
                 words = _differences(values, known or {}) if attribute in ("settings", "start") else {}

@@ -8,8 +8,8 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
-from metasearch.config.run import TuneConfig
 from metasearch.errors import ConfigError
+from metasearch.search.settings import TuneConfig
 
 
 @_options.command("adapt")

@@ -8,7 +8,8 @@ import click
 
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result
-from metasearch.config.run import DEFAULT_ENCODER, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER
+from metasearch.search.settings import TuneConfig
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 

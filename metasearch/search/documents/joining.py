@@ -18,6 +18,7 @@ from typing import Literal
 from metasearch.data.formats.documents import is_path
 from metasearch.data.formats.text_files import EXAMPLES
 from metasearch.data.overlap import LEAST, key
+from metasearch.data.records import grouped
 from metasearch.search.documents.addresses import Match, PageNames
 from metasearch.search.documents.passage import Passage
 
@@ -185,12 +186,9 @@ def _overlapping(ends: Sequence[int], start: int, end: int) -> list[int]:
     return [i for i, last in enumerate(ends) if last > start and (ends[i - 1] if i else 0) < end]
 
 
-def _pages(passages: Sequence[Passage]) -> Iterable[tuple[list[int], list[str]]]:
+def _pages(passages: Sequence[Passage]) -> Iterable[tuple[Sequence[int], list[str]]]:
     """Yield the indices of each file's passages, and their keys; a title that all begin with counts in the first."""
-    files: dict[str, list[int]] = {}
-    for i, passage in enumerate(passages):
-        files.setdefault(passage.file, []).append(i)
-    for indices in files.values():
+    for indices in grouped(range(len(passages)), lambda i: passages[i].file).values():
         firsts = {passages[i].text.partition("\n")[0] for i in indices}
         titled = len(firsts) == 1 and len(indices) > 1
         texts = [passages[i].text.partition("\n")[2] if titled else passages[i].text for i in indices]

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.records import commonest
-from metasearch.encoders.maps import Vectors
 from metasearch.errors import ConfigError, EncoderError, NonFiniteError, nearest
 from metasearch.search.documents.pages import Blocks
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import group_of, page_of
+from metasearch.search.index.maps import Vectors
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition, Conditions
 

@@ -11,8 +11,8 @@ of the nearest query then gains
 
     2 σ max(0, z - max(3, z' + 1))
 
-with the standard deviation σ of passage scores (`metasearch.encoders.page_scores`). All other pages keep their scores,
-and an unlike query changes nothing. Search engines know this as query-to-page boosts.
+with the standard deviation σ of passage scores (`metasearch.search.index.page_scores`). All other pages keep their
+scores, and an unlike query changes nothing. Search engines know this as query-to-page boosts.
 
 Notation used for array shapes: M labelled queries, D dimensions, P pages, E pairs of a query and its page.
 """

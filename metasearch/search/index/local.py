@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load
 
-from metasearch.encoders.maps import Vectors
 from metasearch.errors import RunFolderError
 from metasearch.runs.versions import cores
 from metasearch.search.documents.languages import path_without_language
@@ -45,6 +44,7 @@ from metasearch.search.index.database import ARRAYS, ROW, Block, Database, read_
 from metasearch.search.index.exact_search import Quantised
 from metasearch.search.index.fields import Column
 from metasearch.search.index.mapped_vectors import expand_vectors, projected
+from metasearch.search.index.maps import Vectors
 from metasearch.search.index.page_book import PageBook, PagePlace
 from metasearch.search.index.places import SITE, find_encoder, roots
 from metasearch.search.index.plan import SearchPlan

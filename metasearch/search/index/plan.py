@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from metasearch.encoders.maps import Exact, Projection, mapped, shrunk_centre
-from metasearch.encoders.page_scores import spread_of
+from metasearch.encoders.maps import Exact, Projection
 from metasearch.search.index.labelled_queries import LabelledQueries
+from metasearch.search.index.maps import mapped, shrunk_centre
+from metasearch.search.index.page_scores import spread_of
 from metasearch.search.settings import RankingSettings
 
 RANKED_BY_DEFAULT = RankingSettings(hybrid=False, expand=False, balance=False, by="group")

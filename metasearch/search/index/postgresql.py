@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load
 
-from metasearch.encoders.maps import Vectors
 from metasearch.errors import RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
@@ -36,6 +35,7 @@ from metasearch.search.index.base import (
 )
 from metasearch.search.index.copies import EXACT, EXPLORED, CopyStore, page_table, ranked, stacked
 from metasearch.search.index.local import PLACES, LocalStore
+from metasearch.search.index.maps import Vectors
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql_copy import (
     copy_to_postgresql,

@@ -18,7 +18,6 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from metasearch.config.extras import import_extra
-from metasearch.encoders.maps import Vectors
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
@@ -52,6 +51,7 @@ from metasearch.search.index.copies import (
 )
 from metasearch.search.index.fields import numbers_in, scalars
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.maps import Vectors
 from metasearch.search.index.page_book import PagePlace
 from metasearch.search.index.places import SITE
 from metasearch.search.index.plan import SearchPlan

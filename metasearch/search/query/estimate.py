@@ -19,14 +19,15 @@ from metasearch.config.projection import LEAST
 from metasearch.data.formats.blank import remove_invisible
 from metasearch.data.records import Candidate, grouped
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.maps import centred, estimate, query_centre, translation_map
+from metasearch.encoders.maps import estimate
 from metasearch.encoders.neutral import require_none
-from metasearch.encoders.page_scores import sharpness_for
 from metasearch.encoders.protocols import TextEncoder
 from metasearch.errors import DataError
 from metasearch.search.documents.languages import translations
 from metasearch.search.documents.read import is_page
 from metasearch.search.index.base import FilePlaces
+from metasearch.search.index.maps import centred, query_centre, translation_map
+from metasearch.search.index.page_scores import sharpness_for
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.writer import IndexWriter
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.encoders.page_scores import group_means, page_scores, spread_of
 from metasearch.encoders.pool_scores import SHARE
 from metasearch.search.index.base import PageScores, Ranking, Rows
+from metasearch.search.index.page_scores import group_means, page_scores, spread_of
 
 WORDS = 1.0
 """Standard deviations of scores that the passage with the best words gains in a hybrid search."""

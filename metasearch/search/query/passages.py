@@ -6,10 +6,10 @@ from dataclasses import replace
 from metasearch.config.roles import Role
 from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.maps import Vectors
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
 from metasearch.search.documents.passage import Passage
+from metasearch.search.index.maps import Vectors
 from metasearch.search.settings import ALWAYS, IndexSettings
 
 _LENGTH = 128

@@ -19,7 +19,7 @@ from metasearch.config.roles import Role
 from metasearch.data.formats.given import list_texts
 from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.pool_scores import merged
+from metasearch.encoders.pool_scores import SHARE
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import Hit, PageVersion, Ranking, Scope, SearchError, Store
 from metasearch.search.index.plan import Recalled
@@ -105,7 +105,7 @@ class Searcher:
             expand: score passages with their nearest ones in other languages (`metasearch.search.query.searcher`).
             balance: measure each score from the best score in the passage's language
                 (`metasearch.encoders.pool_scores`); passages of unknown language count as one language.
-            by: `page`: pages are ranked by `metasearch.encoders.page_scores`, and a hit is the best passage of a page.
+            by: `page`: pages are ranked (`metasearch.search.index.page_scores`); a hit is the best passage of a page.
                 `group`: a page and its translations are one hit, and the others are in `Hit.translations`. Further
                 passages of a page follow only where there are fewer pages. `passage`: all passages are ranked alike.
                 A page is a file; a page of a PDF; a row of a table.
@@ -355,3 +355,16 @@ def passage_url(passage: Passage, site: str, canonical: str = "") -> str:
     """
     page = canonical or (f"{site}{quote(passage.file)}" if site else "")
     return f"{page}#{quote(passage.anchor, safe=_IN_FRAGMENT)}" if page and passage.anchor else page
+
+
+def merged(rankings: Sequence[Ranking], top: int) -> Ranking:
+    """Return the best `top` of rankings of one language each by balanced scores, best first, `(K,)` each.
+
+    Each ranking has numbers and scores of its language's best `top` candidates, best first. Of equal scores the lower
+    number comes first.
+    """
+    numbers = np.concatenate([np.zeros(0, np.int64), *(found for found, _ in rankings)])
+    own = [scores - np.float32(SHARE) * scores[:1] for _, scores in rankings]
+    scores = np.concatenate([np.zeros(0, np.float32), *own])
+    order = np.lexsort((numbers, -scores))[:top]
+    return numbers[order], scores[order]

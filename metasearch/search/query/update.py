@@ -15,7 +15,6 @@ import numpy as np
 
 from metasearch.config.languages import is_known
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.maps import Vectors
 from metasearch.encoders.protocols import report_progress
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
@@ -36,6 +35,7 @@ from metasearch.search.documents.read import (
     sources,
 )
 from metasearch.search.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
+from metasearch.search.index.maps import Vectors
 from metasearch.search.index.places import place_facts, shown
 from metasearch.search.index.writer import IndexWriter, writing
 from metasearch.search.query.estimate import check, renewed

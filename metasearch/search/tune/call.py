@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config import yaml
-from metasearch.config.run import DEFAULT_ENCODER, Device, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER, Device
 from metasearch.data.locate import absolute, absolute_encoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
@@ -15,6 +15,7 @@ from metasearch.errors import RunFolderError
 from metasearch.pipelines.run import silent
 from metasearch.runs.callbacks import OpenCallback
 from metasearch.runs.folder import CONFIG, RunFolder
+from metasearch.search.settings import TuneConfig
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.job import TuneRun
 from metasearch.search.tune.table import Table

@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 
 from metasearch.config.measure import BALANCED, EXPANDED, Pool
-from metasearch.evaluation.statistics.max_t import outweighed
-from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
+from metasearch.evaluation.statistics.paired import PairedTest
+from metasearch.search.tune.max_t import bounded_test, outweighed
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import ALPHA, Place, Table
 

@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 
-from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.neutral import is_neutral
@@ -19,6 +18,7 @@ from metasearch.runs.callbacks import Callback
 from metasearch.runs.rows import Row
 from metasearch.runs.versions import versions
 from metasearch.search.index.local import LocalStore
+from metasearch.search.settings import TuneConfig
 from metasearch.search.tune.adapt.job import score_apart
 from metasearch.search.tune.alignment import align
 from metasearch.search.tune.choice import Choice

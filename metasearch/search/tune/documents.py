@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from metasearch.config.languages import UNKNOWN
-from metasearch.config.run import TuneConfig
 from metasearch.data.formats.documents import is_address, is_path
 from metasearch.data.records import Candidate, RetrievalData
 from metasearch.encoders.encoder import Encoder
@@ -23,7 +22,7 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.query.passages import ROLE, cutting
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.query.update import update
-from metasearch.search.settings import IndexSettings
+from metasearch.search.settings import IndexSettings, TuneConfig
 from metasearch.search.tune.adapt.job import Trial
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import Labels

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData, texts_of
@@ -24,6 +23,7 @@ from metasearch.errors import DataError, Interrupted, RunFolderError
 from metasearch.pipelines.run import ENCODER, Run, stopped
 from metasearch.runs.callbacks import Callback, OpenCallback
 from metasearch.runs.torchrun_env import require_alone
+from metasearch.search.settings import TuneConfig
 from metasearch.search.tune.compare import Comparison
 from metasearch.search.tune.documents import Documents
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels

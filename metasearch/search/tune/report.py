@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from metasearch.config.run import DEFAULT_ENCODER, TuneConfig
+from metasearch.config.run import DEFAULT_ENCODER
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import quoted
 from metasearch.evaluation.report.build import files
@@ -18,6 +18,7 @@ from metasearch.pipelines.run import Run
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import Ranking, load
 from metasearch.runs.versions import describe_versions, versions
+from metasearch.search.settings import TuneConfig
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from metasearch.config.measure import MULTILINGUAL, Pool
 from metasearch.errors import DataError
-from metasearch.evaluation.scores import OTHERS, OWN
-from metasearch.evaluation.statistics.max_t import Gains, any_above_zero
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN
+from metasearch.search.tune.max_t import Gains, any_above_zero
 from metasearch.search.tune.steps import Step
 
+OWN, OTHERS = "own", "others"
+"""Ends of the names of columns: of relevant pages in the question's language, and in other languages."""
 ALPHA = 0.05
 _FALL = 0.1
 """Loss from which a language with too few groups for a test is harmed, if it is also half of its score."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from metasearch.config.measure import Pool
 from metasearch.config.projection import ProjectionSettings
-from metasearch.config.run import TuneConfig
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
@@ -20,7 +19,6 @@ from metasearch.encoders.load import load_encoder
 from metasearch.encoders.maps import Projection, estimate
 from metasearch.encoders.neutral import ProjectedEncoder, append, is_neutral
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
-from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines import factory
 from metasearch.pipelines.neutral import train_projection, vectors_of
@@ -29,8 +27,10 @@ from metasearch.runs.signals import interrupted
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.estimate import estimate_plan
 from metasearch.search.query.searcher import Searcher
+from metasearch.search.settings import TuneConfig
 from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex
 from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.page_ranking import evaluate_pages
 from metasearch.search.tune.steps import Step
 from metasearch.search.tune.training import prepare, shuffled
 
@@ -106,7 +106,7 @@ class Workshop:
             encoder, sharpness = PlannedEncoder(encoder, plan), plan.sharpness
         if step.shuffled and not step.learns:
             test = shuffled(test, benchmark.fold)
-        return {pool: evaluate(encoder, test, benchmark.measures, [pool], sharpness=sharpness) for pool in ranked}
+        return {pool: evaluate_pages(encoder, test, benchmark.measures, pool, sharpness) for pool in ranked}
 
     def make(self, step: Step, benchmark: Benchmark, callback: Callback) -> Encoder:
         """Return an encoder, made from the training split of a benchmark, without an adapter.

@@ -7,8 +7,8 @@ import pytest
 
 from helpers.commands import metasearch
 from helpers.files import write_all
-from metasearch.encoders.maps import shrunk_centre
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.maps import shrunk_centre
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.indexes import QueryCounter, index_documents, open_searcher
 

@@ -8,11 +8,11 @@ import pytest
 import metasearch as ms
 from helpers.files import write_all
 from metasearch.encoders.builtin import tiny
-from metasearch.encoders.page_scores import page_scores
 from metasearch.errors import ConfigError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import page_of
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.page_scores import page_scores
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.query.update import update
 from metasearch.search.settings import IndexSettings

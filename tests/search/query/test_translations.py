@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metasearch.encoders.maps import around_mean, estimate, translation_map
+from metasearch.encoders.maps import estimate
 from metasearch.search.documents.languages import translations
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.maps import around_mean, translation_map
 from metasearch.search.indexes import index_documents, open_searcher
 from metasearch.search.query.estimate import FIRST, LEAST_PAGES, own_passages
 from tests.helpers import files

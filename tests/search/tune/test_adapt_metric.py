@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from metasearch.encoders.maps import mapped
+from metasearch.search.index.maps import mapped
 from metasearch.search.tune.adapt.metric import metric_adapter
 
 D = 5

@@ -7,7 +7,6 @@ from metasearch.config.measure import BALANCED, MULTILINGUAL, Measure
 from metasearch.data.labels import load_labels
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import DataError
-from metasearch.evaluation.evaluate import evaluate
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import group_of
@@ -15,6 +14,7 @@ from metasearch.search.index.local import LocalStore
 from metasearch.search.indexes import index_documents
 from metasearch.search.tune.documents import cut_long
 from metasearch.search.tune.labels import Labels
+from metasearch.search.tune.page_ranking import by_page, evaluate_pages
 from metasearch.search.tune.pages import Pages
 
 WORDS = {
@@ -158,12 +158,13 @@ def test_a_page_ranks_once_at_its_best_passage_and_languages_are_also_scored_apa
     data = RetrievalData((Question("q", "en", "ask", "b"),), candidates)
     encoder = FakeEncoder({"ask": [1.0], **{name: [value] for name, value in scores.items()}})
     measure = Measure.parse("map@20", "retrieval")
-    columns = evaluate(encoder, data, [measure], [MULTILINGUAL, BALANCED]).questions.columns
+    columns = evaluate_pages(encoder, data, [measure], MULTILINGUAL).questions.columns
     cell = (MULTILINGUAL, "en", "all")
     assert columns["map@20", *cell] == pytest.approx([(1 / 2 + 2 / 4) / 2])
     assert columns["map@20 own", *cell] == pytest.approx([1 / 2])
     assert columns["map@20 others", *cell] == pytest.approx([1 / 3])
     # Balanced: a 0.9 - 0.45, d 0.6 - 0.45 in German; b 0.8 - 0.4, c 0.7 - 0.4 in English. The order is the same.
+    columns = evaluate_pages(encoder, data, [measure], BALANCED).questions.columns
     assert columns["map@20", BALANCED, "en", "all"] == pytest.approx([(1 / 2 + 2 / 4) / 2])
 
 
@@ -199,7 +200,7 @@ def test_all_passages_of_a_long_document_are_answers_and_one_page():
         ("d2", "Short.", ("q2",), ""),
     ]
     assert data.grades == {("q1", name): 2.0 for name in ("d1", "d1 passage 2", "d1 passage 3")}
-    assert [each.id for each in data.by_page.candidates] == ["d1", "d2"]
+    assert [each.id for each in by_page(data).candidates] == ["d1", "d2"]
     assert "1 of 2 labelled documents" in note
     assert "cut into 3 passages of 20 tokens at most" in note
 

@@ -13,12 +13,12 @@ from metasearch.config.run import Device
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.labels import load_labels
 from metasearch.data.records import RetrievalData
-from metasearch.encoders.maps import Vectors
 from metasearch.errors import DataError, RunFolderError
-from metasearch.evaluation.statistics.paired import PairedTest, bounded_test
+from metasearch.evaluation.statistics.paired import PairedTest
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.index.adapters import AdapterFacts, add_adapter, require_new
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.maps import Vectors
 from metasearch.search.index.stores import index_folder
 from metasearch.search.index.writer import writing
 from metasearch.search.indexes import open_searcher
@@ -26,6 +26,7 @@ from metasearch.search.query.searcher import Searcher
 from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import LEAST_FOLDS, LEAST_LABELS, Labels
+from metasearch.search.tune.max_t import bounded_test
 from metasearch.search.tune.steps import REMEMBERED, Step, list_steps
 from metasearch.search.tune.table import SIDES, Table
 

@@ -18,8 +18,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from metasearch.data.records import Candidate, RetrievalData
-from metasearch.encoders.maps import ROUNDING, Vectors, second_moment
+from metasearch.encoders.maps import ROUNDING
 from metasearch.encoders.protocols import TextEncoder
+from metasearch.search.index.maps import Vectors, second_moment
 from metasearch.search.tune.steps import READS_ANSWERS
 
 OFFSET, ANSWERS = 20.0, 0.25

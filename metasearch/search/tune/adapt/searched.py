@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -12,18 +12,18 @@ from metasearch.config.measure import Pool
 from metasearch.config.roles import Role
 from metasearch.data.benchmark import Benchmark
 from metasearch.data.records import Candidate, RetrievalData
-from metasearch.encoders.maps import Vectors, mapped
 from metasearch.encoders.neutral import ProjectedEncoder
-from metasearch.encoders.page_scores import sharpness_for, spread_of
 from metasearch.encoders.protocols import TextEncoder
-from metasearch.evaluation.evaluate import Boosts, evaluate
 from metasearch.evaluation.scores import Evaluation
 from metasearch.search.index.base import Rows
 from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
+from metasearch.search.index.maps import Vectors, mapped
+from metasearch.search.index.page_scores import sharpness_for, spread_of
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.tune.adapt.metric import learn_adapter
+from metasearch.search.tune.page_ranking import evaluate_pages
 from metasearch.search.tune.steps import REMEMBERED, Step
 from metasearch.search.tune.training import shuffled
 
@@ -107,7 +107,9 @@ class SearchedIndex:
         own = [[numbers[page] for page in each] for each in of_text.values()]
         return LabelledQueries.of(self.encode([*of_text], QUERY), own, found), [*numbers]
 
-    def _boosts(self, step: Step, train: RetrievalData, test: RetrievalData, fold: int) -> Boosts:
+    def _boosts(
+        self, step: Step, train: RetrievalData, test: RetrievalData, fold: int
+    ) -> dict[str, tuple[list[str], float]]:
         """Return what pages gain for questions of the test split by the labelled queries of the train split."""
         if step.learner != REMEMBERED or not self.plan.sharpness:
             return {}
@@ -132,10 +134,8 @@ class SearchedIndex:
             encoder = ProjectedEncoder(encoder, adapter, (QUERY,))
         if step.shuffled and not step.learns:
             test = shuffled(test, benchmark.fold)
-        how: dict[str, Any] = {
-            "sharpness": search.plan.sharpness, "boosts": search._boosts(step, train, test, benchmark.fold)
-        }  # fmt: skip
-        return {pool: evaluate(encoder, test, benchmark.measures, [pool], **how) for pool in pools}
+        sharpness, boosts = search.plan.sharpness, search._boosts(step, train, test, benchmark.fold)
+        return {pool: evaluate_pages(encoder, test, benchmark.measures, pool, sharpness, boosts) for pool in pools}
 
 
 # The search of an index of the same passages by another encoder, as such an index would be searched.

@@ -1,12 +1,18 @@
-"""Tests of several differences: is any above 0, and which? Corrected for their number (Westfall & Young 1993)."""
+"""Tests of several differences: is any above 0, and which? Corrected for their number (Westfall & Young 1993).
+
+Beside them, `bounded_test` is the test of one difference between scores, which are bounded.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
+
+from metasearch.evaluation.statistics.paired import PairedTest, clustered_test
 
 Array = NDArray[np.float64]
 
@@ -16,6 +22,8 @@ _SAMPLES = 2000
 """Bootstrap samples of clusters."""
 _DIGITS = 12
 """Decimals of a difference of scores; anything smaller is rounding."""
+_FEW = 5
+"""Clusters away from the end below which Student's interval is not taken."""
 UNSEEN_LOSS = 0.2
 """The loss of a cluster that may be rare and unseen, such as from a right page on rank 3 to one on rank 8."""
 
@@ -151,3 +159,41 @@ def _t(totals: Array, products: Array, squares: Array, n: Array | float, n_squar
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.where(equal, np.sign(np.round(means, _DIGITS)) * np.inf, totals / np.sqrt(spread))
     return np.asarray(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf))
+
+
+def bounded_test(
+    values: NDArray[np.float64],
+    baseline: NDArray[np.float64],
+    clusters: Sequence[str],
+    low: float,
+    high: float,
+    level: float = 0.95,
+) -> PairedTest:
+    """Return `clustered_test` with an interval for differences that are from `low` to `high`, of 95 % by default.
+
+    Student's interval is cut at the ends. If all clusters are at one end it has no length, and if nearly all are, it is
+    too short. There it is the interval of Clopper & Pearson (1934), with the mean as a share of G trials for G
+    clusters of equal size. Clusters of n_g units count as G = (Σ n_g)² / Σ n_g² trials, from the variance of their mean
+    (Kish 1965, "Survey Sampling"). It is exact where each cluster is at one of the ends; values between them vary less.
+    For G clusters at the upper end it begins at `low + (high - low) · 0.025^(1/G)`.
+    """
+    test = clustered_test(values.tolist(), baseline.tolist(), clusters, level)
+    if test.low is None or test.high is None:
+        return test
+    names, differences = np.unique(np.asarray(clusters), return_inverse=True)[1], values - baseline
+    sizes = np.bincount(names)
+    means = np.bincount(names, weights=differences) / sizes
+    away = min(int((~np.isclose(means, end, rtol=0, atol=1e-12)).sum()) for end in (low, high))
+    if away < min(_FEW, test.n / 2):
+        share = (test.mean - low) / (high - low)
+        first, last = _exact(share, float(sizes.sum() ** 2 / (sizes**2).sum()), (1 - level) / 2)
+        return replace(test, low=low + (high - low) * first, high=low + (high - low) * last)
+    return replace(test, low=max(low, test.low), high=min(high, test.high))
+
+
+def _exact(share: float, trials: float, tail: float) -> tuple[float, float]:
+    """Return the interval of Clopper and Pearson for a share of trials, with a probability outside at each end."""
+    good = min(max(share, 0.0), 1.0) * trials
+    low = float(special.betaincinv(good, trials - good + 1, tail)) if good > 0 else 0.0
+    high = float(special.betaincinv(good + 1, trials - good, 1 - tail)) if good < trials else 1.0
+    return low, high

@@ -5,8 +5,9 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from metasearch.encoders.maps import Projection, query_centre, shrunk_centre
-from metasearch.encoders.page_scores import group_means, page_scores, sharpness_for, spread_of
+from metasearch.encoders.maps import Projection
+from metasearch.search.index.maps import query_centre, shrunk_centre
+from metasearch.search.index.page_scores import group_means, page_scores, sharpness_for, spread_of
 
 SCORES = np.array([[0.0, 0.4, 0.4, 0.4, 0.4, 0.3]])
 STARTS = np.array([0, 5])

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metasearch.evaluation.statistics.max_t import Gains, any_above_zero, chance_unseen, outweighed
-from metasearch.evaluation.statistics.paired import bounded_test
+from metasearch.search.tune.max_t import Gains, any_above_zero, bounded_test, chance_unseen, outweighed
 
 VALUES = st.integers(-20, 20).map(lambda value: value / 20)
 
