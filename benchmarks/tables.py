@@ -31,8 +31,8 @@ from benchmarks.speed.first_search import table as first_search_table
 from benchmarks.speed.index_recall import recall_table
 from benchmarks.speed.serving import table as serving_table
 from benchmarks.speed.speed_tables import checkpointing_table, comparison_table
-from benchmarks.statistics.calibration import calibration_table
 from benchmarks.statistics.behind import behind_table
+from benchmarks.statistics.calibration import calibration_table
 from benchmarks.statistics.coverage import MISSED, coverage_table
 from benchmarks.statistics.tuning import choice_table, interval_table
 from benchmarks.statistics.unseen_losses import losses_table
