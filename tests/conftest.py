@@ -44,11 +44,12 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 LONGEST = (
-    "processes_cli", "documents_run", "installation", "onnx_folder", "crossval", "export_cli", "distill_resume",
-    "contributing", "training_resume", "serve_signals", "resume", "page_browser", "distillation", "processes", "cli",
-    "distill_cli", "e5", "neutral", "mini", "report_browser", "compressed_export",
-    "prepared_distillation", "parts", "cards", "crossval_cells", "checkpointing", "outer_gradients", "alike",
-    "malformed",
+    "documents_run", "stored", "contributing", "installation", "spread", "one_figure", "scripts", "export_cli",
+    "cell_jobs", "training_resume", "production", "startup", "processes_cli", "frozen", "structure", "qdrant",
+    "tune", "pieces", "adapt", "tables", "crossval", "cards", "vocabulary", "saved_and_opened", "encoder_settings",
+    "compressed_export", "prepared_distillation", "compare", "postgresql", "distill_resume", "reload",
+    "databases_cli", "index_kills", "cli", "stored_ranking", "distill_checks", "e5", "onnx_folder", "distillation",
+    "page_browser", "report_browser",
 )  # fmt: skip
 
 

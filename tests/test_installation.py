@@ -52,10 +52,9 @@ for words in sys.argv[1:]:
 
 
 def use(python, folder, *flags):
-    """Train, index, tune and search in an environment, from a folder; return the output of the training."""
+    """Train, index, tune and search in an environment, from a folder; return the output of all commands."""
     (folder / "home.html").write_text(DOCUMENT, encoding="utf-8")
-    trained = call(python.parent / "metasearch", "demo", "--max-steps", "1", *flags, cwd=folder)
-    assert "maml-align" in trained
+    assert "maml-align" in call(python.parent / "metasearch", "ls", cwd=folder)
     rows = "".join(f"Where is item {i}?,Look on shelf {9 - i}.,en\n" for i in range(10))  # too hard untrained
     (folder / "labels.csv").write_text(f"query,document,language\n{rows}", encoding="utf-8")
     (folder / "site").mkdir()
@@ -63,18 +62,20 @@ def use(python, folder, *flags):
     items = "".join(f"Look on shelf {i}.\n" for i in range(10))
     (folder / "site" / "items.csv").write_text(f"text\n{items}", encoding="utf-8")
     commands = [
+        ("demo", "--max-steps", "1", *flags),
         ("index", "home.html", *flags, "-o", "home.index"),
         ("search", "home.index", "Wo ist der Schlüssel?"),
         ("tune", "labels.csv", "--documents", "site", "--encoder", "tiny", "-o", "shop"),
         ("search", "shop", "Where is item 3?"),
     ]
-    where, *parts = call(python, "-c", RUN_ALL, *map("|".join, commands), cwd=folder).split("\n> ")
+    output = call(python, "-c", RUN_ALL, *map("|".join, commands), cwd=folder)
+    where, trained, _, found, tuned, shelf = output.split("\n> ")
     assert Path(where.strip()).is_relative_to(python.parents[1])
-    _, found, tuned, shelf = parts
+    assert "maml-align" in trained.partition("\n")[2]
     assert "under the mat" in found
     assert "Kept: " in tuned
     assert "on shelf" in shelf
-    return trained
+    return output
 
 
 @pytest.mark.slow

@@ -167,22 +167,6 @@ def test_importing_every_light_module_loads_no_torch():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-@pytest.mark.slow
-def test_indexing_and_searching_load_nothing_that_trains(tmp_path):
-    (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
-    code = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "import metasearch as ms\n"
-        "ms.index_documents(['a.txt'], Path('index'), 'tiny', {'language': 'en'}, device='cpu')\n"
-        "assert ms.open_searcher('index', device='cpu').search(['Where is the key?'])\n"
-        "layers = {name.split('.')[1] for name in sys.modules if name.startswith('metasearch.')}\n"
-        f"print(sorted(layers - {MAY_IMPORT['mteb'] | {'search'}!r}))\n"
-    )
-    command = [sys.executable, "-c", code]
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
 def test_names_are_looked_up_in_four_places():
     """So that all other code gets whole tasks, modes and recipes, which no later change of a file can alter."""
     looking = re.compile(r"(?<!class )\bLibrary\(")

@@ -1,13 +1,20 @@
 """The texts of metasearch-mini: the check that none stands in a test set, and joined ones."""
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.mini import joined, overlap, test_sets
-from helpers.mini import line, written
+from benchmarks.mini.corpus_lines import Line
+from helpers.files import write
 from metasearch.config.distillation import CorpusSettings
 from metasearch.data.parallel.corpus import read_corpus
 
 ANSWER = "the tower was built by a king who liked bells"
+
+
+def line(source, target, language="de", corpus="ntrex"):
+    return Line(Path(f"en-{language}.tsv"), 1, language, source, target, corpus)
 
 
 def index(*texts, passages=()):
@@ -70,7 +77,8 @@ def test_a_join_has_2_to_5_sentences_of_one_corpus_and_its_translation_the_same_
 
 def test_what_a_distillation_of_the_seed_holds_out_is_in_no_join(tmp_path):
     """The corpus and its joins are read together, as by `metasearch distill`."""
-    folder = written(tmp_path / "corpus", de=[f"english {i}\tdeutsch {i}\tntrex" for i in range(60)])
+    lines = "".join(f"english {i}\tdeutsch {i}\tntrex\n" for i in range(60))
+    folder = write(tmp_path / "corpus" / "en-de.tsv", lines).parent
     joined.make(folder, tmp_path / "joined", joined.Settings(seed=3), dev=10)
     train, dev = read_corpus([folder, tmp_path / "joined"], CorpusSettings()).hold_out(10, 3)
     held = {pair.source for pair in dev if len(pair.source.split()) == 2}

@@ -1,11 +1,12 @@
 """The recipes of benchmarks: rivals of MAML, the curve over labels, and the stages of metasearch-mini."""
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.mini import assistants
 from benchmarks.paper import labels, rivals
 from benchmarks.paper.rivals import RIVALS
-from helpers.mini import MINI
 from metasearch.config.library import Library, load_distillation
 
 
@@ -39,7 +40,7 @@ def test_sets_are_as_large_as_the_labels_and_no_label_of_dev_is_read(tmp_path):
 
 @pytest.mark.parametrize("name", [*assistants.RECIPES.values(), assistants.STATES])
 def test_the_recipe_is_sound_and_its_stages_read_what_the_build_writes(name):
-    recipe = load_distillation(name, include=[str(MINI)])
+    recipe = load_distillation(name, include=[str(Path(assistants.__file__).parent)])
     assert recipe.student is None or recipe.student.bottleneck
     assert {name for stage in recipe.stages.values() for name in stage.corpus.only} <= {"corpus", "joined"}
     assert recipe.stages[recipe.chosen[-1]].trains == "student"

@@ -22,7 +22,8 @@ def test_every_table_stands_in_a_document():
 @pytest.mark.slow
 def test_a_figure_that_no_row_gives_is_named_with_its_document(tmp_path, monkeypatch):
     (tmp_path / "benchmarks").mkdir()
-    text = (tables.ROOT / "benchmarks" / "TABLES.md").read_text(encoding="utf-8")
+    whole = (tables.ROOT / "benchmarks" / "TABLES.md").read_text(encoding="utf-8")
+    (text,) = [block[0] for block in tables.TABLE.finditer(whole) if block[2] == "lareqa-summary"]
     (tmp_path / "README.md").write_text(text.replace("21.88 ± 2.09", "99.99 ± 2.09", 1), encoding="utf-8")
     monkeypatch.setattr(tables, "ROOT", tmp_path)
     result = CliRunner().invoke(tables.main, ["--check"])

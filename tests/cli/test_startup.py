@@ -67,7 +67,7 @@ NOT_SEARCHING = (
 
 @pytest.mark.slow
 def test_an_index_and_a_search_import_what_they_need(tmp_path, monkeypatch):
-    """The second one: the first finds out whether the encoder needs its whole model."""
+    """Nothing that trains. The second one: the first finds out whether the encoder needs its whole model."""
     (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
     monkeypatch.setenv("METASEARCH_CACHE", str(tmp_path / "cache"))
 
@@ -82,7 +82,10 @@ def test_an_index_and_a_search_import_what_they_need(tmp_path, monkeypatch):
         )
         command = [sys.executable, "-c", code]
         said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-        return [set(line.split()[1:]) for line in said.splitlines() if line.startswith(("LOADED", "PARTS"))]
+        loaded, parts = (set(line.split()[1:]) for line in said.splitlines() if line.startswith(("LOADED", "PARTS")))
+        layers = {name.split(".")[1] for name in parts if name.startswith("metasearch.")}
+        assert layers == {"cli", "config", "data", "encoders", "errors", "io", "runs", "search", "version"}
+        return loaded, parts
 
     options = ("--encoder", "mini", "--language", "en", "--precision", "bfloat16")
     metasearch("index", tmp_path / "a.txt", *options, "-o", tmp_path / "first.index")
@@ -93,8 +96,6 @@ def test_an_index_and_a_search_import_what_they_need(tmp_path, monkeypatch):
     own = {re.split("[<>=;\\[ ]", each)[0].lower().replace("-", "_") for each in needed}
     own = {{"pyyaml": "yaml"}.get(name, name) for name in own} | {"metasearch", *NOT_SEARCHING}
     assert loaded & own == SEARCHING
-    layers = {name.split(".")[1] for name in parts if name.startswith("metasearch.")}
-    assert layers == {"cli", "config", "data", "encoders", "errors", "io", "runs", "search", "version"}
     assert not [name for name in parts if name.startswith("torch._dynamo")]
 
 

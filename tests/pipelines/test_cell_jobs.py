@@ -12,7 +12,7 @@ import pytest
 from helpers import slurm
 from helpers.commands import metasearch
 from helpers.configs import nested
-from helpers.crossval import FLAGS, TUNED, attempts, run
+from helpers.crossval import FLAGS, TUNED, attempts, run, without
 from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.pipelines.study.cell import STOPPED, CellJob, last_error
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
@@ -125,7 +125,8 @@ def test_a_job_that_begins_after_its_study_was_stopped_does_nothing(tmp_path, mo
 def test_a_study_runs_where_slurm_conf_names_the_cluster(tmp_path):
     (tmp_path / "bin").mkdir()
     with slurm.cluster(tmp_path / "bin"):
-        run(*FLAGS, "--launcher=slurm", "--launcher-set=cpus=1", "-o", tmp_path / "study")
+        place = ["--launcher=slurm", "--launcher-set=cpus=1", "-o", tmp_path / "study"]
+        run(*without("--learner", "--mode", "--max-steps"), "--learner=zero-shot", *place)
 
 
 def test_cells_that_may_run_in_slurm_are_not_begun_elsewhere(tmp_path):

@@ -99,8 +99,7 @@ def test_a_copy_finds_the_hits_of_its_folder_after_most_passages_were_deleted(tm
     assert recall(waiting.reopen(), index) >= 0.95
 
 
-@pytest.mark.parametrize("price", [1, 18, 50])
-def test_a_rare_condition_finds_the_best_of_all_points_that_meet_it(tmp_path, monkeypatch, price):
+def test_a_rare_condition_finds_the_best_of_all_points_that_meet_it(tmp_path, monkeypatch):
     """In Qdrant's own engine, whose graph has no links between the points that meet it: 0.2, 3.6 and 10 %."""
     monkeypatch.setattr("metasearch.search.index.qdrant.EXACT", 0)
     content = made(3000)
@@ -108,7 +107,8 @@ def test_a_rare_condition_finds_the_best_of_all_points_that_meet_it(tmp_path, mo
         content.passages[i] = replace(passage, fields={"price": i % 500})
     client = EdgeClient(tmp_path / "edge")
     index, _ = copied(client, tmp_path / "index", content)
-    assert recall(QdrantStore(ADDRESS, client), index, 2, where=parse_conditions([f"price<{price}"])) >= 0.97
+    for price in (1, 18, 50):
+        assert recall(QdrantStore(ADDRESS, client), index, 2, where=parse_conditions([f"price<{price}"])) >= 0.97
 
 
 def test_a_copy_that_was_killed_is_never_searched_and_goes_on(tmp_path, client, monkeypatch):

@@ -131,6 +131,6 @@ def test_a_field_of_documents_goes_before_the_path(tmp_path):
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     ms.index_documents([tmp_path / "rows.jsonl"], tmp_path / "index", encoder="tiny")
     searcher = ms.open_searcher(tmp_path / "index")
-    for where in ("n=1", "path=own", "path=own"):
+    for where in ("n=1", "path=own"):
         assert [hit.passage.text for hit in searcher.search(["key"], where=[where])[0]] == ["The key."]
     assert searcher.search(["key"], where=["path=rows.jsonl"]) == [[]]

@@ -43,7 +43,7 @@ def write_site(folder):
             words, sentence = WORDS[tag], SENTENCES[tag]
             sections = [
                 f"## {words[row[0]]} {i}\n\n"
-                + " ".join(sentence.format(*(words[(word + k) % 10] for word in row)) for k in range(8))
+                + " ".join(sentence.format(*(words[(word + k) % 10] for word in row)) for k in range(4))
                 for i, row in enumerate(drawn)
             ]
             sections += [f"## {words[9]}\n\n" + 9 * f"{sentence.format(*words[page % 2 :])} "] * (page % 3 == 0)
