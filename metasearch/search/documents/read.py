@@ -30,7 +30,7 @@ from metasearch.search.documents.languages import (
     find_language,
     path_without_language,
 )
-from metasearch.search.documents.own_output import file_kind, folder_kind
+from metasearch.search.documents.own_output import folder_kind, is_run
 from metasearch.search.documents.pages import Pages, blocks_of
 from metasearch.search.documents.passage import BELOW, Dropped, Notes, Passage, Section
 
@@ -186,8 +186,8 @@ class _Search:
             log.warning("%s: skipped: the file is empty", path)
         elif not named and _is_menu(path, size):
             self.others["menus of links"] += 1
-        elif kind := file_kind(path):
-            self.own.append(f"{path.as_posix()} ({kind})")
+        elif is_run(path):
+            self.own.append(f"{path.as_posix()} (a TREC run)")
         elif (key := os.path.abspath(path)) not in self.found:
             language = find_language(unpacked(path.name).rpartition(".")[0], folder_language)
             self.found[key] = Source(path.as_posix(), path, size, language if self.names else "", named)
