@@ -6,6 +6,7 @@ of a page, and elsewhere if they are three or more: a heading such as `Note` and
 formats and languages count for themselves, as sites in one folder and translations have menus of their own.
 """
 
+import os
 import pickle
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,20 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.formats.blank import blank
-from metasearch.data.records import grouped
 from metasearch.search.documents.passage import HeadingMark, Notes, Section
 
 LEAST = 10
 """Different pages of a folder below which nothing is known to be repeated."""
 SHARE = 0.8
 """Share of the pages: with a half, content in common was lost in folders of 10 to 20 pages of a program's help."""
-_IN_MEMORY = 2**24
-"""Characters of sections above which further ones wait on the disk."""
+_IN_MEMORY = 2**25
+"""Bytes of sections above which all of them wait on the disk."""
 LONG = 3
 """Repeated blocks in the middle of a page that are no content."""
-_WHOLE, _HELD = 3, 0.5
-"""Pages that a whole manual in one page holds, at least; share of a page's own block pairs that it then has, as the
-pairs with the beginning and the end of a page differ."""
 _LINE = re.compile(r"[^\n]+")
 _PARAGRAPH = re.compile(r"[^\n]+(?:\n[ \t]*[^\s\n][^\n]*)*")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
@@ -73,23 +70,21 @@ class Pages:
 
     def __init__(self) -> None:
         self.blocks: dict[str, Blocks] = {}
-        self._stored: dict[str, tuple[Sequence[Section], Notes] | int] = {}
-        """Page → its text, or the offset in the file."""
-        self._size, self._file = 0, SpooledTemporaryFile(1)  # noqa: SIM115
+        self._offsets: dict[str, int] = {}
+        """Page → where its text is in the file."""
+        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
         self._repeated: Mapping[str, Hashes] = {}
 
     def __contains__(self, file: str) -> bool:
         """Return whether a page waits with its text."""
-        return file in self._stored
+        return file in self._offsets
 
     def add(self, file: str, language: str, sections: Sequence[Section], notes: Notes) -> None:
         """Add a page with its text and what was noted about it."""
         stated = next((each.language for each in sections if each.language), language)
         self.blocks[file] = Blocks(stated, _hashes(sections))
-        self._size += sum(len(each.text) for each in sections)
-        self._stored[file] = (sections, notes) if self._size <= _IN_MEMORY else self._file.seek(0, 2)
-        if self._size > _IN_MEMORY:
-            pickle.dump((sections, notes), self._file)
+        self._offsets[file] = self._file.seek(0, os.SEEK_END)
+        pickle.dump((sections, notes), self._file)
 
     def decide(self) -> None:
         """Compare all pages."""
@@ -99,28 +94,10 @@ class Pages:
         """Return what a page shares with most others."""
         return self._repeated.get(file, np.zeros(0, np.uint64))
 
-    def describe_whole(self) -> Iterator[str]:
-        """Yield a line for each page that holds nearly all of most other pages of its folder in its language."""
-        folders = grouped(self.blocks, lambda file: (file.rpartition("/")[0], self.blocks[file].language))
-        for files in (files for files in folders.values() if len(files) > _WHOLE):
-            sizes = {file: len(self.blocks[file].hashes) - len(self.repeated(file)) for file in files}
-            largest = max(files, key=sizes.__getitem__)
-            if sizes[largest] < _WHOLE * np.median([*sizes.values()]):
-                continue
-            held = 0
-            for file in {*files} - {largest}:
-                own = np.setdiff1d(self.blocks[file].hashes, self.repeated(file), assume_unique=True)
-                held += np.isin(own, self.blocks[largest].hashes).sum() > _HELD * len(own)
-            if held >= max(_WHOLE, len(files) / 2):
-                yield f"'{largest}' has the text of {held:,} pages beside it, which is found twice: index one of both"
-
     def sections(self, file: str, notes: Notes) -> Iterator[Section]:
         """Yield a page's sections without repeated blocks and parts of the title; the notes count blocks by text."""
-        stored = self._stored[file]
-        if isinstance(stored, int):
-            self._file.seek(stored)
-            stored = pickle.load(self._file)  # written above, by this process alone: the file has no name
-        sections, own = stored
+        self._file.seek(self._offsets[file])
+        sections, own = pickle.load(self._file)  # written above, by this process alone: the file has no name
         notes.include(own)
         if not len(shared := self.repeated(file)):
             yield from sections

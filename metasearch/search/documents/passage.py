@@ -136,13 +136,8 @@ class Notes:
 
     def include(self, other: "Notes") -> None:
         """Add what was noted elsewhere."""
-        self.counts += other.counts
-        self.detected += other.detected
-        self.repeated += other.repeated
-        self.problems += other.problems
-        self.dropped += other.dropped
-        self.rows += other.rows
-        self.tags += other.tags
+        for name, noted in vars(other).items():
+            vars(self)[name] += noted
 
     def skip_row(self, message: str) -> None:
         """Note a row that cannot be read, and is not."""
