@@ -108,8 +108,7 @@ class Pages:
         spans = {number: list(blocks) for number, blocks in groupby(dropped, key=lambda each: each.section)}
         for number, section in enumerate(sections):
             own_blocks = spans.get(number, [])
-            lines = section.lines(each.start for each in own_blocks)
-            notes.drop("repeated", zip((each.text for each in own_blocks), lines, strict=True))
+            notes.drop("repeated", ((each.text, section.line_at(each.start)) for each in own_blocks))
             left = _cut(section, own_blocks, texts)
             yield replace(left, title=_own_title(left.title, set(shared.tolist())))
 
@@ -189,8 +188,7 @@ def is_sentence(text: str) -> bool:
 
 def blocks_of(section: Section) -> list[tuple[str, int]]:
     """Return the text and the line of each block of a section."""
-    blocks = _blocks([section])
-    return list(zip((each.text for each in blocks), section.lines(each.start for each in blocks), strict=True))
+    return [(each.text, section.line_at(each.start)) for each in _blocks([section])]
 
 
 def _alike(block: _Block) -> str:
@@ -246,18 +244,11 @@ def _cut(section: Section, dropped: Sequence[_Block], texts: Collection[str]) ->
             kept.append((at, start))
         at = max(at, end)
     for start, end in kept:
-        offsets = [start, *(offset for offset in _offsets(section) if start < offset < end)]
-        marks += zip((size + offset - start for offset in offsets), section.lines(offsets), strict=True)
+        offsets = [start, *(offset for offset, _ in section.line_marks if start < offset < end)]
+        marks += ((size + offset - start, section.line_at(offset)) for offset in offsets)
         for mark in [section.heading(start), *(each for each in section.headings if start < each.offset < end)]:
             path = tuple(each for each in mark.path if each not in texts)
             headings.append(HeadingMark(size + max(mark.offset, start) - start, path, mark.anchor))
         parts.append(section.text[start:end])
         size += end - start
     return replace(section, text="".join(parts), marks=marks, headings=headings if section.headings else ())
-
-
-def _offsets(section: Section) -> list[int]:
-    """Return the offsets at which a line of the file begins in a section."""
-    if section.marks is None:
-        return [match.end() for match in re.finditer("\n", section.text)]
-    return [offset for offset, _ in section.marks]

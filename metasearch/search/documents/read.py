@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from itertools import tee
 from operator import itemgetter
 from pathlib import Path
 
@@ -326,12 +325,10 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
     chunker = Chunker(settings)
     count = 0
     for section in _sections(source, settings, notes, pages):
-        pieces, places = tee(chunker.cut(section, notes))
-        lines = section.lines(offset for offset, _ in places)
-        for (offset, text), line in zip(pieces, lines, strict=True):
+        for offset, text in chunker.cut(section, notes):
             count += 1
             language, mark = _language(section, text, source, settings, notes), section.heading(offset)
-            heading = BELOW.join(mark.path)
+            line, heading = section.line_at(offset), BELOW.join(mark.path)
             yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
     if not count and Notes.NO_PAGE not in notes.counts:
         notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1
