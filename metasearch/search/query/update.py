@@ -28,7 +28,7 @@ from metasearch.runs.signals import interrupted
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.evidence import decide
 from metasearch.search.documents.languages import are_translated, group_pages
-from metasearch.search.documents.page_links import names_translations, read_page_links
+from metasearch.search.documents.page_links import read_page_links
 from metasearch.search.documents.pages import Pages
 from metasearch.search.documents.passage import Dropped, Notes, Passage
 from metasearch.search.documents.read import (
@@ -370,21 +370,18 @@ def _pack_headings(passages: Sequence[tuple[str, str]]) -> str:
 
 
 def _linked(places: FilePlaces, source: Source) -> FilePlaces:
-    """Return a page with its group and address, unless an index of this release has them already.
-
-    A page that names its translations may have the group of its path, as long as they are not there.
-    """
-    if not is_page(source.file) or (places.file.group and not names_translations(source.path)):
+    """Return a page with the group and the address that its head names."""
+    if not is_page(source.file):
         return places
     links = read_page_links(source.path, source.file)
     return replace(places, file=replace(places.file, group=links.group, url=links.url))
 
 
 def _require_named(store: IndexWriter, root: Root, named: Set[str]) -> None:
-    if forgotten := [name for name in store.files if name not in named and _has_content(root.place(name))]:
+    if forgotten := [name for name in store.files if name not in named and _has_content(root.folder / name)]:
         raise ConfigError(
             f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as "
-            f"'{shown(root.place(forgotten[0]))}': name them too, or pass --prune to remove them, or --root with their "
+            f"'{shown(root.folder / forgotten[0])}': name them too, or pass --prune to remove them, or --root with their "
             "folder if they moved"
         )
 
