@@ -379,10 +379,10 @@ def _linked(places: FilePlaces, source: Source) -> FilePlaces:
 
 def _require_named(store: IndexWriter, root: Root, named: Set[str]) -> None:
     if forgotten := [name for name in store.files if name not in named and _has_content(root.folder / name)]:
+        first = shown(root.folder / forgotten[0])
         raise ConfigError(
-            f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as "
-            f"'{shown(root.folder / forgotten[0])}': name them too, or pass --prune to remove them, or --root with their "
-            "folder if they moved"
+            f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as '{first}': name "
+            "them too, or pass --prune to remove them, or --root with their folder if they moved"
         )
 
 
