@@ -323,9 +323,11 @@ def copy_to_qdrant(
     arrays = base64.b64encode(save(record)).decode() if record else ""
     mark, pages = vectors_mark(store), store.page_places()
     there, length = collection.digests(), float(before["length"])
-    changed, known = find_changed(
-        store, numbers, there, lambda row, *own: int(_payload(*own, pages(row), mark)["digest"])
-    )
+
+    def digest_of(row: int, passage: Passage, places: int) -> int:
+        return int(_payload(passage, places, pages(row), mark)["digest"])
+
+    changed, known = find_changed(store, numbers, there, digest_of)
     sent = 0
     for rows in parts(changed):
         points = _points(store, rows, numbers[rows].tolist(), pages, mark, words, length, collection.models)
