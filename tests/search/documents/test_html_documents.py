@@ -165,10 +165,11 @@ def test_most_letters_of_a_paragraph_tell_its_language(tmp_path):
     ]
 
 
-def test_a_page_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(html, "MOST", 9)
-    with pytest.raises(DataError, match=r"a\.html: the file has more than 9 characters"):
-        shown(tmp_path / "a.html", "<p>0123456789")
+@pytest.mark.parametrize("name", ["a.html", "a.md"])
+def test_a_page_that_is_too_large_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(html, "_MOST", 9)
+    with pytest.raises(DataError, match=rf"{name}: the file has more than 9 characters"):
+        shown(tmp_path / name, "<p>0123456789")
 
 
 def test_a_page_of_tags_without_an_end_is_refused_before_it_takes_minutes(tmp_path):

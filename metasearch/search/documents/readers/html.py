@@ -19,7 +19,7 @@ from metasearch.search.documents.readers.text import lines
 SUFFIXES = (".html", ".htm")
 HOLDS = "page"
 
-MOST = 2**24
+_MOST = 2**24
 """Characters of a page, which is parsed as a whole."""
 _CONTENTS = 2
 """Links to headings that are a table of contents, at least."""
@@ -52,9 +52,8 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
 def _read(path: Path) -> str:
     """Return a page in UTF-8, in UTF-16 with a byte-order mark, or in the encoding that it states."""
     with opened(path, lambda: "the beginning") as file:
-        content = file.read(4 * MOST + 1)
-    if len(content) > 4 * MOST:
-        raise too_long(path)
+        content = file.read(4 * _MOST + 1)
+    require_short(path, len(content) / 4)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -63,14 +62,14 @@ def _read(path: Path) -> str:
     if "\0" in text or "\x1b$" in text:
         stated = _stated_encoding(content, path)
         text = "".join(lines(path)) if stated is None else _decoded(content, path, stated)
-    if len(text) > MOST:
-        raise too_long(path)
+    require_short(path, len(text))
     return with_line_feeds(text)
 
 
-def too_long(path: Path) -> DataError:
-    """Return the error for a page that is too long to be parsed as a whole."""
-    return DataError(f"{path}: the file has more than {MOST:,} characters, the limit for such documents")
+def require_short(path: Path, characters: float) -> None:
+    """Raise `DataError` for a page that is too long to be parsed as a whole."""
+    if characters > _MOST:
+        raise DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
 
 
 def _stated_encoding(content: bytes, path: Path) -> str | None:

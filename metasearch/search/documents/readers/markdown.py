@@ -30,7 +30,7 @@ from metasearch.data.formats.text_files import parse_json
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import HeadingMark, Notes, Section
-from metasearch.search.documents.readers.html import MOST, too_long
+from metasearch.search.documents.readers.html import require_short
 from metasearch.search.documents.readers.html_page import ENDLESS_COMMENT
 from metasearch.search.documents.readers.text import lines
 
@@ -64,8 +64,7 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     text = ""
     for part in lines(path):
         text += part
-        if len(text) > MOST:
-            raise too_long(path)
+        require_short(path, len(text))
     matter = read_front_matter(text, path, notes)
     line, text = 1 + text.count("\n", 0, matter.length), text[matter.length :]
     if not text:
