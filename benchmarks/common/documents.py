@@ -32,8 +32,6 @@ def read(paths: Iterable[str | Path], settings: Settings | None = None) -> Itera
             _skip(source, error)
             skipped.add(source.file)
     pages.decide()
-    for line in pages.describe_whole():
-        log.warning("%s", line)
     for source in documents:
         notes = Notes()
         try:

@@ -9,19 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from metasearch.config import yaml
 from metasearch.config.precision import EncodingPrecision
 from metasearch.config.run import DEFAULT_ENCODER, Device
 from metasearch.data.locate import absolute_encoder
 from metasearch.encoders.device import fast_in_bfloat16
 from metasearch.encoders.encoder import Encoder
-from metasearch.errors import ConfigError, DataError, EncoderError, MetasearchError, RunFolderError
+from metasearch.errors import ConfigError, DataError, EncoderError, RunFolderError
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.search.index.adapters import IN_USE, AdapterFacts, read_adapter, require_adapter
-from metasearch.search.index.base import Kind, Store
+from metasearch.search.index.base import Kind
 from metasearch.search.index.database import exists, read_state
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import SITE, find_encoder, place_facts
@@ -188,25 +185,17 @@ def learn_queries(
     if len(queries) < LEAST_QUERIES:
         raise DataError(f"{len(queries)} different queries; the mean of queries needs {LEAST_QUERIES} or more")
     searcher = open_searcher(folder, device, encoder, trust_remote_code)
-    return add_queries(folder, searcher.store, searcher.encoder.encode(queries, QUERY))
-
-
-def add_queries(folder: Path, store: Store, vectors: NDArray[np.float32]) -> Learned:
-    """Move the centre of queries by their vectors from the encoder, `(n, D)`; errors as `learn_queries`."""
-    require_centre(store)
+    store = searcher.store
+    if store.plan.centre is None:
+        why = "it was made with --no-neutral, has too few passages, or is of an earlier release"
+        raise DataError(f"{store.name}: no centre of queries: {why}; run metasearch index with its documents again")
+    vectors = searcher.encoder.encode(queries, QUERY)
     learned = Learned.of(vectors, datetime.now(UTC).isoformat(timespec="seconds"))
     with writing(folder, store.kind) as writer:
         if writer.plan.learned:
             learned = writer.plan.learned.plus(learned)
         writer.write_plan(replace(writer.plan, learned=learned))
     return learned
-
-
-def require_centre(store: Store) -> None:
-    """Raise `DataError` where an index has no centre of queries to learn."""
-    if store.plan.centre is None:
-        why = "it was made with --no-neutral, has too few passages, or is of an earlier release"
-        raise DataError(f"{store.name}: no centre of queries: {why}; run metasearch index with its documents again")
 
 
 def forget_queries(folder: Path) -> None:
@@ -290,46 +279,3 @@ def _choose_precision(encoder: Encoder, asked: EncodingPrecision, stored: Encodi
         encoder.choose_precision(stored, tried=True)
     except ConfigError as error:
         log.warning("%s: queries are encoded in float32, its passages were in %s: %s", index, stored, error)
-
-
-_MOST = 1024
-"""Queries that wait for the next writing at most."""
-
-
-class QueryCounter:
-    """Collects the vectors of a server's queries, and adds their number and sum to the index now and then.
-
-    It writes when there are as many as the index has learned from, so that its centre moves by half of the way that is
-    left, and a server writes few times.
-
-    Args:
-        folder: of the index.
-        store: the index.
-
-    Raises:
-        DataError: the index has no centre of queries.
-    """
-
-    def __init__(self, folder: Path, store: Store) -> None:
-        require_centre(store)
-        self._folder, self._store = folder, store
-        self._total = store.plan.learned.count if store.plan.learned else 0
-        self._waiting: list[NDArray[np.float32]] = []
-
-    def add(self, vectors: NDArray[np.float32]) -> None:
-        """Count queries by their vectors from the encoder, `(n, D)`."""
-        self._waiting.append(vectors)
-        if sum(map(len, self._waiting)) >= min(max(self._total, LEAST_QUERIES), _MOST):
-            self.write()
-
-    def write(self) -> None:
-        """Add the queries that wait to the index; a warning says if it cannot be written, and they wait on."""
-        if not self._waiting:
-            return
-        try:
-            self._total = add_queries(self._folder, self._store, np.concatenate(self._waiting)).count
-        except MetasearchError as error:
-            log.warning("queries are not learned from yet: %s", error)
-            return
-        log.info("%s: queries learned from: %d", self._folder, self._total)
-        self._waiting = []

@@ -1,5 +1,6 @@
 """Documents for tests, and the passages that are read of them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.common.documents import read
@@ -13,6 +14,10 @@ def passages_of(path: Path, content: str | bytes, **settings: object) -> list[Pa
     return list(read([write(path, content)], Settings(**settings)))
 
 
-def shown(path: Path, content: str | bytes, **settings: object) -> list[tuple[int, str]]:
-    """Write a document and return line and text of its passages."""
+def shown(
+    path: Path, content: str | bytes, length: Callable[[str], int] = len, **settings: object
+) -> list[tuple[int, str]]:
+    """Write a document and return line and text of its passages; `length` measures them."""
+    if length is not len:
+        settings["lengths"] = lambda texts: list(map(length, texts))
     return [(passage.line, passage.text) for passage in passages_of(path, content, **settings)]

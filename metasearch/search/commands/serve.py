@@ -50,8 +50,7 @@ def command(
             click.echo(f"metasearch: {address}: everyone who can reach it can search: no --token-file", err=True)
         click.echo(f"loading {without_password(index)}", err=True)
 
-        from metasearch.search.index.stores import index_folder
-        from metasearch.search.indexes import QueryCounter, open_searcher
+        from metasearch.search.indexes import open_searcher
         from metasearch.search.server.service import Service
 
         searcher = open_searcher(
@@ -59,9 +58,6 @@ def command(
         )
         service = Service(searcher, settings.limits, settings.name, settings.rerank.top)
         service.warm_up()
-        counter = QueryCounter(index_folder(index), searcher.store) if settings.learn_queries else None
-        if counter:  # after the warm-up, whose text is no query
-            searcher.on_queries = counter.add
 
         def announce() -> None:
             facts = {"address": address, "model": service.name, "passages": service.passages}
@@ -75,9 +71,6 @@ def command(
                 raise
             click.echo(f"metasearch: error: {error}", err=True)
             exit_code = error.exit_code
-        finally:
-            if counter:
-                counter.write()
         if exit_code or service.busy:
             # Python's own end would wait for the thread that still works.
             sys.stdout.flush()

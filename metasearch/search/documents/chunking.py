@@ -56,9 +56,8 @@ class Settings:
 
     limit: int = 1000
     """Length of the longest passage, with its title."""
-    length: Callable[[str], int] = len
     lengths: Callable[[Sequence[str]], Sequence[int]] | None = None
-    """The same of several texts at once, where that is faster."""
+    """Count the tokens of texts; None takes characters in place of tokens."""
     overlap: int = 0
     column: str = "text"
     titles: bool = True
@@ -74,10 +73,14 @@ class Settings:
     detect_always: bool = False
     """Whether the detected language overrides labels and names."""
 
+    def length(self, text: str) -> int:
+        """Return the length of a text."""
+        return self.lengths([text])[0] if self.lengths else len(text)
+
     @cached_property
     def estimate(self) -> Callable[[str], int]:
         """Count a text word by word, and added special tokens once: that is faster, and may differ from `length`."""
-        lengths = self.lengths or (lambda texts: list(map(self.length, texts)))
+        lengths = self.lengths or (lambda texts: list(map(len, texts)))
         (added,) = lengths([""])
         known = dict[str, int]()
 
@@ -115,7 +118,7 @@ class Chunker:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.size = max(_BLOCK, 8 * settings.limit)
-        self._characters = settings.length is len
+        self._characters = settings.lengths is None
         self._length = len if self._characters else settings.estimate
 
     def cut(self, section: Section, notes: Notes) -> Iterator[tuple[int, str]]:

@@ -4,12 +4,8 @@ import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from metasearch.config.extras import import_extra
-from metasearch.errors import DataError
 from metasearch.io import require_file
 
-VECTORS_KEY = b"metasearch"
-"""Key in the metadata of a Parquet file of vectors."""
 _RUN_LINE = re.compile(rb"(?:\xef\xbb\xbf)?\S+ Q0 \S+ \d+ \S+ \S+\r?\n")
 """First line of a TREC run file."""
 _HEAD = 2**16
@@ -37,22 +33,9 @@ def folder_kind(folder: Path, names: Collection[str]) -> str:
     return next((kind for name, (kind, says) in _FOLDERS.items() if name in names and says(_head(folder / name))), "")
 
 
-def file_kind(path: Path) -> str:
-    """Return the kind of metasearch output in a file, such as `a TREC run`; empty for other files."""
-    if _is_vectors_file(path):
-        return "vectors of an index"
-    return "a TREC run" if path.suffix.lower() == ".txt" and _RUN_LINE.match(_head(path)) else ""
-
-
-def _is_vectors_file(path: Path) -> bool:
-    if path.suffix.lower() != ".parquet":
-        return False
-    try:
-        require_file(path)
-        parquet = import_extra("pyarrow.parquet", "corpora", f"{path}", DataError)
-        return VECTORS_KEY in (parquet.read_schema(path).metadata or {})
-    except (DataError, OSError, ValueError):  # its reader says what is wrong
-        return False
+def is_run(path: Path) -> bool:
+    """Return whether a file is a TREC run."""
+    return path.suffix.lower() == ".txt" and bool(_RUN_LINE.match(_head(path)))
 
 
 def _head(path: Path) -> bytes:

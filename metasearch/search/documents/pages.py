@@ -6,6 +6,7 @@ of a page, and elsewhere if they are three or more: a heading such as `Note` and
 formats and languages count for themselves, as sites in one folder and translations have menus of their own.
 """
 
+import os
 import pickle
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,20 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.formats.blank import blank
-from metasearch.data.records import grouped
 from metasearch.search.documents.passage import HeadingMark, Notes, Section
 
 LEAST = 10
 """Different pages of a folder below which nothing is known to be repeated."""
 SHARE = 0.8
 """Share of the pages: with a half, content in common was lost in folders of 10 to 20 pages of a program's help."""
-_IN_MEMORY = 2**24
-"""Characters of sections above which further ones wait on the disk."""
+_IN_MEMORY = 2**25
+"""Bytes of sections above which all of them wait on the disk."""
 LONG = 3
 """Repeated blocks in the middle of a page that are no content."""
-_WHOLE, _HELD = 3, 0.5
-"""Pages that a whole manual in one page holds, at least; share of a page's own block pairs that it then has, as the
-pairs with the beginning and the end of a page differ."""
 _LINE = re.compile(r"[^\n]+")
 _PARAGRAPH = re.compile(r"[^\n]+(?:\n[ \t]*[^\s\n][^\n]*)*")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
@@ -73,23 +70,21 @@ class Pages:
 
     def __init__(self) -> None:
         self.blocks: dict[str, Blocks] = {}
-        self._stored: dict[str, tuple[Sequence[Section], Notes] | int] = {}
-        """Page → its text, or the offset in the file."""
-        self._size, self._file = 0, SpooledTemporaryFile(1)  # noqa: SIM115
+        self._offsets: dict[str, int] = {}
+        """Page → where its text is in the file."""
+        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
         self._repeated: Mapping[str, Hashes] = {}
 
     def __contains__(self, file: str) -> bool:
         """Return whether a page waits with its text."""
-        return file in self._stored
+        return file in self._offsets
 
     def add(self, file: str, language: str, sections: Sequence[Section], notes: Notes) -> None:
         """Add a page with its text and what was noted about it."""
         stated = next((each.language for each in sections if each.language), language)
         self.blocks[file] = Blocks(stated, _hashes(sections))
-        self._size += sum(len(each.text) for each in sections)
-        self._stored[file] = (sections, notes) if self._size <= _IN_MEMORY else self._file.seek(0, 2)
-        if self._size > _IN_MEMORY:
-            pickle.dump((sections, notes), self._file)
+        self._offsets[file] = self._file.seek(0, os.SEEK_END)
+        pickle.dump((sections, notes), self._file)
 
     def decide(self) -> None:
         """Compare all pages."""
@@ -99,28 +94,10 @@ class Pages:
         """Return what a page shares with most others."""
         return self._repeated.get(file, np.zeros(0, np.uint64))
 
-    def describe_whole(self) -> Iterator[str]:
-        """Yield a line for each page that holds nearly all of most other pages of its folder in its language."""
-        folders = grouped(self.blocks, lambda file: (file.rpartition("/")[0], self.blocks[file].language))
-        for files in (files for files in folders.values() if len(files) > _WHOLE):
-            sizes = {file: len(self.blocks[file].hashes) - len(self.repeated(file)) for file in files}
-            largest = max(files, key=sizes.__getitem__)
-            if sizes[largest] < _WHOLE * np.median([*sizes.values()]):
-                continue
-            held = 0
-            for file in {*files} - {largest}:
-                own = np.setdiff1d(self.blocks[file].hashes, self.repeated(file), assume_unique=True)
-                held += np.isin(own, self.blocks[largest].hashes).sum() > _HELD * len(own)
-            if held >= max(_WHOLE, len(files) / 2):
-                yield f"'{largest}' has the text of {held:,} pages beside it, which is found twice: index one of both"
-
     def sections(self, file: str, notes: Notes) -> Iterator[Section]:
         """Yield a page's sections without repeated blocks and parts of the title; the notes count blocks by text."""
-        stored = self._stored[file]
-        if isinstance(stored, int):
-            self._file.seek(stored)
-            stored = pickle.load(self._file)  # written above, by this process alone: the file has no name
-        sections, own = stored
+        self._file.seek(self._offsets[file])
+        sections, own = pickle.load(self._file)  # written above, by this process alone: the file has no name
         notes.include(own)
         if not len(shared := self.repeated(file)):
             yield from sections
@@ -131,8 +108,7 @@ class Pages:
         spans = {number: list(blocks) for number, blocks in groupby(dropped, key=lambda each: each.section)}
         for number, section in enumerate(sections):
             own_blocks = spans.get(number, [])
-            lines = section.lines(each.start for each in own_blocks)
-            notes.drop("repeated", zip((each.text for each in own_blocks), lines, strict=True))
+            notes.drop("repeated", ((each.text, section.line_at(each.start)) for each in own_blocks))
             left = _cut(section, own_blocks, texts)
             yield replace(left, title=_own_title(left.title, set(shared.tolist())))
 
@@ -212,8 +188,7 @@ def is_sentence(text: str) -> bool:
 
 def blocks_of(section: Section) -> list[tuple[str, int]]:
     """Return the text and the line of each block of a section."""
-    blocks = _blocks([section])
-    return list(zip((each.text for each in blocks), section.lines(each.start for each in blocks), strict=True))
+    return [(each.text, section.line_at(each.start)) for each in _blocks([section])]
 
 
 def _alike(block: _Block) -> str:
@@ -269,18 +244,11 @@ def _cut(section: Section, dropped: Sequence[_Block], texts: Collection[str]) ->
             kept.append((at, start))
         at = max(at, end)
     for start, end in kept:
-        offsets = [start, *(offset for offset in _offsets(section) if start < offset < end)]
-        marks += zip((size + offset - start for offset in offsets), section.lines(offsets), strict=True)
+        offsets = [start, *(offset for offset, _ in section.line_marks if start < offset < end)]
+        marks += ((size + offset - start, section.line_at(offset)) for offset in offsets)
         for mark in [section.heading(start), *(each for each in section.headings if start < each.offset < end)]:
             path = tuple(each for each in mark.path if each not in texts)
             headings.append(HeadingMark(size + max(mark.offset, start) - start, path, mark.anchor))
         parts.append(section.text[start:end])
         size += end - start
     return replace(section, text="".join(parts), marks=marks, headings=headings if section.headings else ())
-
-
-def _offsets(section: Section) -> list[int]:
-    """Return the offsets at which a line of the file begins in a section."""
-    if section.marks is None:
-        return [match.end() for match in re.finditer("\n", section.text)]
-    return [offset for offset, _ in section.marks]

@@ -1,11 +1,13 @@
 """Sections and notes from document readers, and passages as search results."""
 
+import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from metasearch.config.languages import UNKNOWN, parse_tag
@@ -59,16 +61,17 @@ class Section:
         marks = pairwise((HeadingMark(0, ()), *self.headings))
         return frozenset(mark.offset for before, mark in marks if mark.path != before.path)
 
-    def lines(self, offsets: Iterable[int]) -> Iterator[int]:
-        """Yield the line for each ascending offset."""
-        line, before = self.line, 0
-        for offset in offsets:
-            if self.marks is None:
-                line, before = line + self.text.count("\n", before, offset), offset
-            else:
-                while before < len(self.marks) and self.marks[before][0] <= offset:
-                    line, before = self.marks[before][1], before + 1
-            yield line
+    def line_at(self, offset: int) -> int:
+        """Return the line of the text at an offset."""
+        passed = bisect_right(self.line_marks, offset, key=itemgetter(0))
+        return self.line_marks[passed - 1][1] if passed else self.line
+
+    @cached_property
+    def line_marks(self) -> Sequence[tuple[int, int]]:
+        """Ascending offsets at which lines of the file begin, with their numbers."""
+        if self.marks is not None:
+            return self.marks
+        return [(end.end(), line) for line, end in enumerate(re.finditer("\n", self.text), self.line + 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +139,8 @@ class Notes:
 
     def include(self, other: "Notes") -> None:
         """Add what was noted elsewhere."""
-        self.counts += other.counts
-        self.detected += other.detected
-        self.repeated += other.repeated
-        self.problems += other.problems
-        self.dropped += other.dropped
-        self.rows += other.rows
-        self.tags += other.tags
+        for name, noted in vars(other).items():
+            vars(self)[name] += noted
 
     def skip_row(self, message: str) -> None:
         """Note a row that cannot be read, and is not."""

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from itertools import tee
 from operator import itemgetter
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from metasearch.search.documents.languages import (
     find_language,
     path_without_language,
 )
-from metasearch.search.documents.own_output import file_kind, folder_kind
+from metasearch.search.documents.own_output import folder_kind, is_run
 from metasearch.search.documents.pages import Pages, blocks_of
 from metasearch.search.documents.passage import BELOW, Dropped, Notes, Passage, Section
 
@@ -186,8 +185,8 @@ class _Search:
             log.warning("%s: skipped: the file is empty", path)
         elif not named and _is_menu(path, size):
             self.others["menus of links"] += 1
-        elif kind := file_kind(path):
-            self.own.append(f"{path.as_posix()} ({kind})")
+        elif is_run(path):
+            self.own.append(f"{path.as_posix()} (a TREC run)")
         elif (key := os.path.abspath(path)) not in self.found:
             language = find_language(unpacked(path.name).rpartition(".")[0], folder_language)
             self.found[key] = Source(path.as_posix(), path, size, language if self.names else "", named)
@@ -326,12 +325,10 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
     chunker = Chunker(settings)
     count = 0
     for section in _sections(source, settings, notes, pages):
-        pieces, places = tee(chunker.cut(section, notes))
-        lines = section.lines(offset for offset, _ in places)
-        for (offset, text), line in zip(pieces, lines, strict=True):
+        for offset, text in chunker.cut(section, notes):
             count += 1
             language, mark = _language(section, text, source, settings, notes), section.heading(offset)
-            heading = BELOW.join(mark.path)
+            line, heading = section.line_at(offset), BELOW.join(mark.path)
             yield Passage(text, source.file, line, language, section.fields, heading, mark.anchor)
     if not count and Notes.NO_PAGE not in notes.counts:
         notes.counts[NO_CONTENT if notes.repeated else NO_TEXT] += 1

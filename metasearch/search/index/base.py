@@ -356,9 +356,7 @@ def require_field(condition: Condition, known: Collection[str]) -> None:
 
 def keys_by_language(passages: Sequence[Passage], languages: Sequence[str]) -> Keys:
     """Return the keys of passages if they were in each of some languages, `(n · languages, 16)`, passage by passage."""
-    begins = [_key_begin(tag) for tag in languages]
-    ends = [_key_end(each) for each in passages]
-    return _keys(begin + end for end in ends for begin in begins)
+    return _stacked(_passage_key(each, tag) for each in passages for tag in languages)
 
 
 def key_words(keys: Keys) -> NDArray[np.bytes_]:
@@ -385,18 +383,15 @@ def passage_keys(passages: Sequence[Passage]) -> Keys:
 
     Two passages with the same key have the same vector, so that one of them is encoded.
     """
-    return _keys(_key_begin(each.language) + _key_end(each) for each in passages)
+    return _stacked(_passage_key(each, each.language) for each in passages)
 
 
-def _key_begin(language: str) -> bytes:
+def _passage_key(passage: Passage, language: str) -> bytes:
     # With their lengths, so that no text can pass for a language and another text.
-    return f"{len(language)}:{language}".encode()
+    fields = fields_to_json(passage.fields)
+    content = f"{len(language)}:{language}{len(passage.text)}:{passage.text}{fields}"
+    return hashlib.sha256(content.encode()).digest()[:KEY_BYTES]
 
 
-def _key_end(passage: Passage) -> bytes:
-    return f"{len(passage.text)}:{passage.text}{fields_to_json(passage.fields)}".encode()
-
-
-def _keys(contents: Iterable[bytes]) -> Keys:
-    found = b"".join(hashlib.sha256(content).digest()[:KEY_BYTES] for content in contents)
-    return np.frombuffer(found, np.uint8).reshape(-1, KEY_BYTES)
+def _stacked(keys: Iterable[bytes]) -> Keys:
+    return np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)

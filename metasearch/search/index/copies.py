@@ -5,7 +5,7 @@ row in all pages that share its text.
 """
 
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ from metasearch.search.index.base import (
     keys_by_language,
     require_languages,
 )
+from metasearch.search.index.fields import scalars
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import SITE
 
@@ -137,6 +138,30 @@ def page_table(found: Sequence[tuple[int, float, str, str, str]]) -> PageScores:
 def parts(rows: Sequence[int]) -> list[list[int]]:
     """Return rows in parts of `AT_ONCE`."""
     return [list(rows[start : start + AT_ONCE]) for start in range(0, len(rows), AT_ONCE)]
+
+
+def find_changed(
+    store: LocalStore, numbers: Rows, there: Mapping[int, int], digest_of: Callable[[int, Passage, int], int]
+) -> tuple[list[int], set[str]]:
+    """Return the rows that a copy lacks or has with another digest, and the names of fields to filter by.
+
+    `there` has the digests of the copy by number, and `digest_of` returns the one of a row, from its passage and the
+    number of its places.
+    """
+    changed: list[int] = []
+    names: set[str] = set()
+    for rows in parts(range(len(store))):
+        for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
+            names.update(name for name, value in passage.fields.items() if scalars(value))
+            if there.get(int(numbers[row])) != digest_of(row, passage, places):
+                changed.append(row)
+    return changed, names
+
+
+def copy_facts(store: LocalStore, names: Collection[str]) -> dict[str, Any]:
+    """Return the facts of an index that every copy keeps; `names` are of fields to filter by."""
+    facts = {"contents": store.contents, "fields": sorted(names), "unknown": store.unknown}
+    return {**facts, "ranking": store.ranking_facts, SITE: store.site}
 
 
 def mean_length(store: LocalStore, words: Words) -> float:

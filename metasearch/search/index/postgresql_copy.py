@@ -16,7 +16,9 @@ from metasearch.io import sha256_of_bytes
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import CopyResult, Kind, OnCount, Rows, Words, fields_to_json
 from metasearch.search.index.copies import (
+    copy_facts,
     digest,
+    find_changed,
     mean_length,
     numbers_of_keys,
     parts,
@@ -25,7 +27,6 @@ from metasearch.search.index.copies import (
 )
 from metasearch.search.index.fields import numbers_in, scalars
 from metasearch.search.index.local import PLACES, LocalStore
-from metasearch.search.index.places import SITE
 from metasearch.search.index.postgresql_server import FORMAT, Server
 
 log = logging.getLogger(__name__)
@@ -110,17 +111,14 @@ class _Copying:
         there: dict[int, int] = dict(self.connection.execute(sql).fetchall())
         if self.before and len(there) != sum(self.state["languages"].values()):
             self._count_again()
-        changed, fields = self._changed(numbers, there)
+        changed, names = find_changed(store, numbers, there, lambda *row: self._described(*row)[0])
         if self.cleaned:
             ((first, _),) = store.passages(self.cleaned[:1])
             where = f"{len(self.cleaned):,} passages, first {first.file}:{first.line}"
             log.warning("%s: PostgreSQL stores no NUL characters, U+FFFD stands for them: %s", self.table, where)
         gone = there.keys() - set(numbers.tolist())
-        state = {
-            **self.state, "contents": store.contents, "fields": sorted(fields),
-            "languages": store.languages, "unknown": store.unknown,
-            "ranking": store.ranking_facts, SITE: store.site, "arrays": sha256_of_bytes(self.arrays),
-        }  # fmt: skip
+        facts = copy_facts(store, {*map(_clean, names)})
+        state = {**self.state, **facts, "languages": store.languages, "arrays": sha256_of_bytes(self.arrays)}
         if changed or gone or (state, self.arrays) != (self.state, self.known):
             self._end([*gone, *(there.keys() & set(numbers[changed].tolist()))], now)
             self._send(changed, numbers, now, on_sent)
@@ -134,17 +132,6 @@ class _Copying:
             )
             self.connection.execute(f'ANALYZE "{self.table}"')
         return CopyResult(len(store), len(changed), len(gone))
-
-    def _changed(self, numbers: Rows, there: Mapping[int, int]) -> tuple[list[int], set[str]]:
-        """Return the rows that are new or differ, and the names of fields to filter by."""
-        changed: list[int] = []
-        fields: set[str] = set()
-        for rows in parts(range(len(self.store))):
-            for row, (passage, places) in zip(rows, self.store.passages(rows), strict=True):
-                fields.update(_clean(name) for name, value in passage.fields.items() if scalars(value))
-                if there.get(int(numbers[row])) != self._described(row, passage, places)[0]:
-                    changed.append(row)
-        return changed, fields
 
     def _described(self, row: int, passage: Passage, places: int) -> tuple[Any, ...]:
         """Return the columns from `digest` to `numbers`."""

@@ -38,7 +38,9 @@ from metasearch.search.index.copies import (
     EXACT,
     EXPLORED,
     CopyStore,
+    copy_facts,
     digest,
+    find_changed,
     lack_of_pages,
     mean_length,
     numbers_of_keys,
@@ -49,11 +51,10 @@ from metasearch.search.index.copies import (
     vectors_mark,
     word_weights,
 )
-from metasearch.search.index.fields import numbers_in, scalars
+from metasearch.search.index.fields import numbers_in
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.maps import Vectors
 from metasearch.search.index.page_book import PagePlace
-from metasearch.search.index.places import SITE
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition, Conditions
 
@@ -322,13 +323,11 @@ def copy_to_qdrant(
     arrays = base64.b64encode(save(record)).decode() if record else ""
     mark, pages = vectors_mark(store), store.page_places()
     there, length = collection.digests(), float(before["length"])
-    changed: list[int] = []
-    known: dict[str, None] = {}
-    for rows in parts(range(len(store))):
-        for row, (passage, places) in zip(rows, store.passages(rows), strict=True):
-            known.update(dict.fromkeys(name for name, value in passage.fields.items() if scalars(value)))
-            if there.get(int(numbers[row])) != _payload(passage, places, pages(row), mark)["digest"]:
-                changed.append(row)
+
+    def digest_of(row: int, passage: Passage, places: int) -> int:
+        return int(_payload(passage, places, pages(row), mark)["digest"])
+
+    changed, known = find_changed(store, numbers, there, digest_of)
     sent = 0
     for rows in parts(changed):
         points = _points(store, rows, numbers[rows].tolist(), pages, mark, words, length, collection.models)
@@ -338,9 +337,7 @@ def copy_to_qdrant(
     gone = sorted(there.keys() - set(numbers.tolist()))
     for ids in parts(gone):
         collection.call("delete", points_selector=collection.models.PointIdsList(points=ids), wait=True)
-    state: dict[str, Any] = {"contents": store.contents, "arrays": arrays, "fields": sorted(known)}
-    state |= {"unknown": store.unknown, "ranking": store.ranking_facts, SITE: store.site}
-    collection.call("update_collection", metadata=state)
+    collection.call("update_collection", metadata={**copy_facts(store, known), "arrays": arrays})
     return CopyResult(len(store), sent, len(gone))
 
 

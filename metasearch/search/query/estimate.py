@@ -8,7 +8,7 @@ language weighs the same in it, however many passages there are.
 import hashlib
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -151,8 +151,7 @@ def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: Se
     pages = [known[path].keys[:FIRST] for group in groups for path in group]
     stored = store.stored_of(np.concatenate(pages))
     own = iter(np.split(stored, np.cumsum(list(map(len, pages)))[:-1]))
-    compared = [own_passages([next(own) for _ in group]) for group in groups]
-    used = [[plan.documents(each) for each in group] for group in compared if len(group) > 1]
+    used = _compared(plan, ([next(own) for _ in group] for group in groups))
     if len(used) < LEAST_PAGES:
         log.info("translations are not used: %d of %d pages have texts of their own", len(used), len(groups))
         return replace(plan, translations=None, translated=0)
@@ -161,6 +160,11 @@ def _with_translations(store: IndexWriter, files: Sequence[FilePlaces], plan: Se
         " again" if had else "", len(used),
     )  # fmt: skip
     return replace(plan, translations=translation_map(used), translated=len(used))
+
+
+def _compared(plan: SearchPlan, groups: Iterable[Sequence[NDArray[np.float32]]]) -> list[list[NDArray[np.float32]]]:
+    """Return groups of translations as the plan has them, each page without texts of others."""
+    return [[plan.documents(each) for each in own] for own in map(own_passages, groups) if len(own) > 1]
 
 
 def own_passages(pages: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
@@ -232,11 +236,8 @@ def estimate_plan(encoder: TextEncoder, passages: Sequence[Candidate]) -> Search
     plan = SearchPlan(projection=centred(vectors))
     pages = [page for page in grouped(passages, lambda each: each.page).values() if is_page(page[0].page)]
     groups = [own for name, own in grouped(pages, lambda page: page[0].work).items() if name and len(own) > 1]
-    own = [
-        own_passages([encoder.encode([each.text for each in page[:FIRST]], "candidate") for page in group])
-        for group in groups
-    ]
-    used = [[plan.documents(each) for each in group] for group in own if len(group) > 1]
+    encoded = ([encoder.encode([each.text for each in page[:FIRST]], "candidate") for page in own] for own in groups)
+    used = _compared(plan, encoded)
     if len(used) >= LEAST_PAGES:
         plan = replace(plan, translations=translation_map(used), translated=len(used))
     some = {tag: own[:_SPANS] for tag, own in vectors.items()}

@@ -39,10 +39,8 @@ def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, S
         raise ConfigError(f"overlap {settings.overlap}: expected less than the {length} tokens of a passage")
     if settings.column in OTHER_COLUMNS:
         raise ConfigError(f"column '{settings.column}' cannot be the column with the text")
-    lengths, overlap = _counter(encoder, length), settings.overlap
-    cut = replace(
-        reading(settings), limit=length, length=lambda text: lengths([text])[0], lengths=lengths, overlap=overlap
-    )
+    lengths = _counter(encoder, length)
+    cut = replace(reading(settings), limit=length, lengths=lengths, overlap=settings.overlap)
     return settings.model_copy(update={"length": length}), cut
 
 

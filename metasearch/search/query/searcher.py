@@ -60,15 +60,12 @@ class Searcher:
         self.site = site
         self.ranking = store.plan.ranking
         """How the index is searched unless told otherwise."""
-        self.on_queries: Callable[[NDArray[np.float32]], None] | None = None
-        """Is told the vectors of queries from the encoder, `(Q, D)`."""
 
     def reopen(self) -> "Searcher | None":
         """Return a searcher for the index's current state; None if unchanged."""
         if not self.store.changed():
             return None
         found = Searcher(self.store.reopen(), self.encoder, self.reranker, self.site)
-        found.on_queries = self.on_queries
         log.info("%s has changed: %d passages", found.store.name, len(found.store))
         return found
 
@@ -141,8 +138,6 @@ class Searcher:
         # Those of the last search stay until now, for who counts them.
         self.encoder.forget()
         own = self.encoder.encode(queries, QUERY)
-        if self.on_queries:
-            self.on_queries(own)
         vectors = self.store.plan.queries(own)
         store = self._expanded(stored) if asked.expand else self.store
         if asked.by == "passage" and not asked.hybrid:

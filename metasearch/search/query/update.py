@@ -2,6 +2,8 @@
 
 import json
 import logging
+import os
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
@@ -9,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -18,12 +21,13 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import report_progress
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
 from metasearch.errors import ConfigError, DataError
+from metasearch.io import write_error
 from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.evidence import decide
 from metasearch.search.documents.languages import are_translated, group_pages
-from metasearch.search.documents.page_links import names_translations, read_page_links
+from metasearch.search.documents.page_links import read_page_links
 from metasearch.search.documents.pages import Pages
 from metasearch.search.documents.passage import Dropped, Notes, Passage
 from metasearch.search.documents.read import (
@@ -48,8 +52,6 @@ log = logging.getLogger(__name__)
 
 Spread = Callable[[Path], AbstractContextManager[EncodePortions]]
 """Opens what encodes for the index in a folder, which is locked."""
-Sample = dict[str, dict[int, str]]
-"""Language → some passages in it, each with its key as a number."""
 _AT_ONCE = 1024
 """Passages that are read, or encoded and then written, at a time."""
 
@@ -156,8 +158,14 @@ def update(
 
 def _unknown(found: "Plan", encoder: Encoder) -> dict[str, str]:
     """Return the languages that the encoder hardly knows, with the reasons; new ones are told."""
-    read = ((tag, text) for tag, drawn in found.sample.items() for text in drawn.values())
-    reasons = {**found.store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
+    sample: dict[str, dict[bytes, str]] = {}
+    for some in found.portions():
+        for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
+            sample.setdefault(passage.language, {})[key] = passage.text
+        # Those with the smallest keys, so that the order of documents does not count.
+        sample = {tag: {key: drawn[key] for key in nsmallest(TEXTS, drawn)} for tag, drawn in sample.items()}
+    read = ((tag, text) for tag, drawn in sample.items() for text in drawn.values())
+    reasons = {**found.store.unknown, **dict.fromkeys(sample, ""), **warn_of_unknown(encoder, read)}
     return {tag: reason for tag, reason in reasons.items() if reason}
 
 
@@ -175,10 +183,7 @@ def _encode(found: "Plan", encoder: Encoder, callback: Callback, others: EncodeP
             yield some, vectors
 
     try:
-        # The last bits of vectors depend on the portions in which they are encoded.
-        new = found.new_passages()
-        portions = iter(lambda: list(islice(new, _AT_ONCE)), [])
-        for some, vectors in (others if others and found.new else encode_here)(portions):
+        for some, vectors in (others if others and found.new else encode_here)(found.portions()):
             if others:
                 heard(len(some), len(some))
             found.store.upsert(vectors, some, passage_keys(some))
@@ -200,12 +205,8 @@ class Plan:
     again: bool
     files: list[FilePlaces] = field(default_factory=list)
     """The documents with the keys of their passages, in their order."""
-    changed: list[tuple[Source, frozenset[bytes]]] = field(default_factory=list)
-    """New and changed documents, and their keys without a vector."""
     new: set[bytes] = field(default_factory=set)
     """Keys of all passages that have no vector."""
-    sample: Sample = field(default_factory=dict)
-    """Passages of each language of the changed files, to see whether the encoder knows it."""
     languages: Counter[str] = field(default_factory=Counter)
     """Passages of the changed files by language."""
     counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
@@ -219,6 +220,10 @@ class Plan:
     skipped: int = 0
     """Documents, and folders, that cannot be read; `kept` ones stay as indexed before."""
     kept: int = 0
+
+    def __post_init__(self) -> None:
+        # Beside the index, which grows by as much.
+        self._waiting = TemporaryFile(dir=self.store.folder)  # noqa: SIM115 - closed with the plan
 
     def fill(
         self, root: Root, documents: Sequence[Source], unreadable: Mapping[str, str], drop: bool, strict: bool,
@@ -298,8 +303,6 @@ class Plan:
     def _decide(self) -> Set[str]:
         """Compare all pages; return the indexed documents that share with others what they shared before."""
         self.pages.decide()
-        for line in self.pages.describe_whole():
-            log.warning("%s", line)
         before = Pages()
         before.blocks = {path: each.blocks for path, each in self.store.places_by_file.items() if each.blocks}
         before.decide()
@@ -315,45 +318,46 @@ class Plan:
 
     def _read(self, source: Source, file: SourceFile) -> None:
         """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
-        notes, languages, sample = Notes(), Counter[str](), Sample()
+        notes, languages, new = Notes(), Counter[str](), set[bytes]()
         if source.file not in self.pages:  # an indexed page that shares other blocks than before
             add_page(self.pages, source, self.settings)
         parts, lines, headings = [passage_keys([])], list[int](), list[tuple[str, str]]()
+        start = self._waiting.seek(0, os.SEEK_END)
         cut = passages(source, self.settings, notes, self.pages)
-        while some := list(islice(cut, _AT_ONCE)):
-            keys = passage_keys(some)
-            parts.append(keys)
-            lines += [passage.line for passage in some]
-            headings += [(passage.heading, passage.anchor) for passage in some]
-            languages.update(passage.language for passage in some)
-            _draw(sample, zip((int.from_bytes(key.tobytes()) for key in keys), some, strict=True))
-        keys = np.concatenate(parts)
-        blocks = self.pages.blocks.get(source.file)
-        places = FilePlaces(file, keys, np.array(lines, np.int32), _pack_headings(headings), blocks)
-        self.files.append(_linked(places, source))
-        lacking = {key.tobytes() for key in keys[~self.store.known(keys)]}
-        self.changed.append((source, frozenset(lacking - self.new)))
-        self.new |= lacking
+        try:
+            while some := list(islice(cut, _AT_ONCE)):
+                parts.append(passage_keys(some))
+                lines += [passage.line for passage in some]
+                headings += [(passage.heading, passage.anchor) for passage in some]
+                languages.update(passage.language for passage in some)
+                for key, known, passage in zip(map(bytes, parts[-1]), self.store.known(parts[-1]), some, strict=True):
+                    if not known and key not in self.new and key not in new:
+                        new.add(key)
+                        pickle.dump(passage, self._waiting)
+            keys, blocks = np.concatenate(parts), self.pages.blocks.get(source.file)
+            places = FilePlaces(file, keys, np.array(lines, np.int32), _pack_headings(headings), blocks)
+            self.files.append(_linked(places, source))
+        except DataError:
+            self._waiting.truncate(start)
+            raise
+        except OSError as error:
+            raise write_error(self.store.folder, error) from None
+        self.new |= new
         self.languages += languages
-        for language, drawn in sample.items():
-            self.sample[language] = _smallest({**self.sample.get(language, {}), **drawn})
         self.dropped.update(notes.dropped)
         notes.dropped = []  # which would grow with the number of pages
         self.notes.include(notes)
         for what, times in notes.counts.items():
             self.counts.setdefault(what, []).append((times, source.path.as_posix()))
 
-    def new_passages(self) -> Iterator[Passage]:
-        """Yield distinct passages without a vector; `DataError` if a document changes meanwhile."""
-        for source, keys in self.changed:
-            left, cut = set(keys), passages(source, self.settings, Notes(), self.pages)
-            while left and (some := list(islice(cut, _AT_ONCE))):
-                for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
-                    if key in left:
-                        left.remove(key)
-                        yield passage
-            if left:
-                raise DataError(f"{source.path}: it changed while it was read; run metasearch index again")
+    def portions(self) -> Iterator[list[Passage]]:
+        """Yield distinct passages without a vector, in their order, as many as are encoded at a time.
+
+        The last bits of vectors depend on the portions in which they are encoded.
+        """
+        self._waiting.seek(0)
+        new = (pickle.load(self._waiting) for _ in self.new)  # written above: the file has no name
+        return iter(lambda: list(islice(new, _AT_ONCE)), [])
 
 
 def _pack_headings(passages: Sequence[tuple[str, str]]) -> str:
@@ -366,35 +370,19 @@ def _pack_headings(passages: Sequence[tuple[str, str]]) -> str:
 
 
 def _linked(places: FilePlaces, source: Source) -> FilePlaces:
-    """Return a page with its group and address, unless an index of this release has them already.
-
-    A page that names its translations may have the group of its path, as long as they are not there.
-    """
-    if not is_page(source.file) or (places.file.group and not names_translations(source.path)):
+    """Return a page with the group and the address that its head names."""
+    if not is_page(source.file):
         return places
     links = read_page_links(source.path, source.file)
     return replace(places, file=replace(places.file, group=links.group, url=links.url))
 
 
-def _draw(sample: Sample, passages: Iterable[tuple[int, Passage]]) -> None:
-    """Add passages to a sample, each with its key as a number."""
-    for key, passage in passages:
-        sample.setdefault(passage.language, {})[key] = passage.text
-    for language, drawn in sample.items():
-        sample[language] = _smallest(drawn)
-
-
-def _smallest(drawn: Mapping[int, str]) -> dict[int, str]:
-    """Return the `TEXTS` texts with the smallest keys: a sample independent of document order."""
-    return {key: drawn[key] for key in nsmallest(TEXTS, drawn)}
-
-
 def _require_named(store: IndexWriter, root: Root, named: Set[str]) -> None:
-    if forgotten := [name for name in store.files if name not in named and _has_content(root.place(name))]:
+    if forgotten := [name for name in store.files if name not in named and _has_content(root.folder / name)]:
+        first = shown(root.folder / forgotten[0])
         raise ConfigError(
-            f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as "
-            f"'{shown(root.place(forgotten[0]))}': name them too, or pass --prune to remove them, or --root with their "
-            "folder if they moved"
+            f"{store.folder} has {len(forgotten):,} existing documents that were not named, such as '{first}': name "
+            "them too, or pass --prune to remove them, or --root with their folder if they moved"
         )
 
 

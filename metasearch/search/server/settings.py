@@ -53,7 +53,5 @@ class ServerSettings(Settings):
     """Name of the model in /v1/models; by default the encoder's."""
     site: Annotated[Annotated[str, AfterValidator(parse_site)] | None, Flag(metavar="URL")] = None
     """Address of the root of the documents, such as https://help.example.org/; by default the index's."""
-    learn_queries: bool = False
-    """Learn the centre of queries from the queries of users; the index keeps their number and sum. Off by default."""
     rerank: RerankSettings = RerankSettings()
     limits: Limits = Limits()

@@ -75,7 +75,7 @@ def test_it_yields_the_text_with_lines_of_the_file_in_order(module, packed, tmp_
     text = "\n".join(each.text for each in read)
     assert text.index(FIRST) < text.index(SECOND)
     assert not notes.problems
-    lines = [line for each in read for line in each.lines(range(len(each.text)))]
+    lines = [line for each in read for line in map(each.line_at, range(len(each.text)))]
     assert lines == sorted(lines)
     assert 1 <= lines[0] < lines[-1] <= 1 + content.count(b"\n")
 

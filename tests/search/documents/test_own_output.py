@@ -34,16 +34,13 @@ def outputs(tmp_path_factory):
         (each / "inside").mkdir()
         for name in ("README.md", "inside/notes.txt"):
             (each / name).write_text("A document.", encoding="utf-8")
-    vectors = arrow.table({"text": ["A passage."], "vector": [[1.0]]}).replace_schema_metadata({"metasearch": "{}"})
-    parquet.write_table(vectors, folder / "help.parquet")  # as releases before wrote it
     (folder / "ranking.txt").write_text("de:q1 Q0 d1 1 0.5 mini\nde:q1 Q0 d2 2 0.25 mini\n", encoding="utf-8")
     return folder
 
 
 KINDS = {
     "corpus": "a prepared corpus", "encoder": "an encoder", "help.index": "an index", "report": "a report",
-    "run": "a run", "study": "a study", "help.parquet": "vectors of an index",
-    "ranking.txt": "a TREC run",
+    "run": "a run", "study": "a study", "ranking.txt": "a TREC run",
 }  # fmt: skip
 
 
@@ -67,7 +64,7 @@ def test_what_metasearch_wrote_is_named_and_passed_over(name, way, outputs, tmp_
 
 def test_nothing_but_own_output_is_an_error(outputs):
     with pytest.raises(DataError, match="no documents"):
-        sources([outputs / "run", outputs / "help.parquet"])
+        sources([outputs / "run", outputs / "ranking.txt"])
 
 
 @pytest.mark.parametrize("name", ["index.sqlite", "study.yaml", "config.yaml", "modules.json", "tables.json"])

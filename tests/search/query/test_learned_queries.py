@@ -10,7 +10,7 @@ from helpers.files import write_all
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.maps import shrunk_centre
 from metasearch.search.index.plan import SearchPlan
-from metasearch.search.indexes import QueryCounter, index_documents, open_searcher
+from metasearch.search.indexes import index_documents, open_searcher
 
 QUERIES = [f"where is the {thing}" for thing in ("key", "bus", "cat", "mill", "boat", "lamp", "bread")]
 
@@ -80,19 +80,6 @@ def test_too_few_a_wrong_column_no_centre_and_a_copy_are_one_line_each(index, tm
         assert message in metasearch("adapt", *words, code=code).stderr
     assert learned(index) is None
     assert metasearch("adapt", index, table, "--columns", "query=question").stdout.endswith("7 in all\n")
-
-
-def test_a_server_writes_when_it_has_as_many_as_the_index_and_at_its_end(index):
-    store = LocalStore.open(index)
-    counter, vectors = QueryCounter(index, store), np.eye(9, store.kind.dimension, dtype=np.float32)
-    counter.add(vectors[:4])
-    assert learned(index) is None
-    counter.add(vectors[4:5])
-    assert learned(index).count == 5
-    counter.add(vectors[5:])  # four, fewer than five
-    assert learned(index).count == 5
-    counter.write()
-    assert (learned(index).count, learned(index).total.tolist()) == (9, vectors.sum(0).tolist())
 
 
 def test_a_plan_is_read_as_it_was_written(index, tmp_path):

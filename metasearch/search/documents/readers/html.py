@@ -53,8 +53,7 @@ def _read(path: Path) -> str:
     """Return a page in UTF-8, in UTF-16 with a byte-order mark, or in the encoding that it states."""
     with opened(path, lambda: "the beginning") as file:
         content = file.read(4 * _MOST + 1)
-    if len(content) > 4 * _MOST:
-        raise _too_long(path)
+    require_short(path, len(content) / 4)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -63,13 +62,14 @@ def _read(path: Path) -> str:
     if "\0" in text or "\x1b$" in text:
         stated = _stated_encoding(content, path)
         text = "".join(lines(path)) if stated is None else _decoded(content, path, stated)
-    if len(text) > _MOST:
-        raise _too_long(path)
+    require_short(path, len(text))
     return with_line_feeds(text)
 
 
-def _too_long(path: Path) -> DataError:
-    return DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
+def require_short(path: Path, characters: float) -> None:
+    """Raise `DataError` for a page that is too long to be parsed as a whole."""
+    if characters > _MOST:
+        raise DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
 
 
 def _stated_encoding(content: bytes, path: Path) -> str | None:

@@ -18,7 +18,6 @@ from metasearch.evaluation.statistics.paired import PairedTest
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.index.adapters import AdapterFacts, add_adapter, require_new
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.maps import Vectors
 from metasearch.search.index.stores import index_folder
 from metasearch.search.index.writer import writing
 from metasearch.search.indexes import open_searcher
@@ -212,10 +211,6 @@ class Trial:
         """The adapters to try."""
         return self.labels.adapters(self.index.plan)
 
-    def matrix(self, form: str) -> Vectors:
-        """Return the adapter from all labels, `(D, D)`, by the passages that the folds learned from."""
-        return self.index.adapter(form, cast(RetrievalData, self.labels.hold_out(None).split.train))
-
     def add(self, name: str, form: str, result: str, kept: bool) -> AdapterFacts:
         """Store an adapter from all labels in the index, and search with it if it is kept.
 
@@ -223,7 +218,8 @@ class Trial:
             ConfigError: the name is taken.
             RunFolderError: the projection of the index was estimated again meanwhile, or it cannot be written.
         """
-        store, matrix = self.index.store, self.matrix(form)
+        store, train = self.index.store, cast(RetrievalData, self.labels.hold_out(None).split.train)
+        matrix = self.index.adapter(form, train)  # by the passages that the folds learned from
         labelled = self.index.labelled(self.labels.everything)[0] if form == REMEMBERED else None
         facts = {
             "name": name, "date": datetime.now(UTC).isoformat(timespec="seconds"), "form": form,
