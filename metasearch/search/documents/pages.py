@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.data.formats.blank import blank
+from metasearch.data.records import grouped
 from metasearch.search.documents.passage import HeadingMark, Notes, Section
 
 LEAST = 10
@@ -31,6 +32,9 @@ _IN_MEMORY = 2**25
 """Bytes of sections above which all of them wait on the disk."""
 LONG = 3
 """Repeated blocks in the middle of a page that are no content."""
+_WHOLE, _HELD = 3, 0.5
+"""Pages that a whole manual in one page holds, at least; share of a page's own block pairs that it then has, as the
+pairs with the beginning and the end of a page differ."""
 _LINE = re.compile(r"[^\n]+")
 _PARAGRAPH = re.compile(r"[^\n]+(?:\n[ \t]*[^\s\n][^\n]*)*")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
@@ -93,6 +97,21 @@ class Pages:
     def repeated(self, file: str) -> Hashes:
         """Return what a page shares with most others."""
         return self._repeated.get(file, np.zeros(0, np.uint64))
+
+    def describe_whole(self) -> Iterator[str]:
+        """Yield a line for each page that holds nearly all of most other pages of its folder in its language."""
+        folders = grouped(self.blocks, lambda file: (file.rpartition("/")[0], self.blocks[file].language))
+        for files in (files for files in folders.values() if len(files) > _WHOLE):
+            sizes = {file: len(self.blocks[file].hashes) - len(self.repeated(file)) for file in files}
+            largest = max(files, key=sizes.__getitem__)
+            if sizes[largest] < _WHOLE * np.median([*sizes.values()]):
+                continue
+            held = 0
+            for file in {*files} - {largest}:
+                own = np.setdiff1d(self.blocks[file].hashes, self.repeated(file), assume_unique=True)
+                held += np.isin(own, self.blocks[largest].hashes).sum() > _HELD * len(own)
+            if held >= max(_WHOLE, len(files) / 2):
+                yield f"'{largest}' has the text of {held:,} pages beside it, which is found twice: index one of both"
 
     def sections(self, file: str, notes: Notes) -> Iterator[Section]:
         """Yield a page's sections without repeated blocks and parts of the title; the notes count blocks by text."""

@@ -303,6 +303,8 @@ class Plan:
     def _decide(self) -> Set[str]:
         """Compare all pages; return the indexed documents that share with others what they shared before."""
         self.pages.decide()
+        for line in self.pages.describe_whole():
+            log.warning("%s", line)
         before = Pages()
         before.blocks = {path: each.blocks for path, each in self.store.places_by_file.items() if each.blocks}
         before.decide()

@@ -1,10 +1,17 @@
 """What most pages of a folder share is no content; it is left out, counted and named."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.common.documents import read
+from helpers import files
 from metasearch.search.documents import pages
 from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.read import add_page, sources
 
 PAGE = """<html lang=en><head><title>Page {n} - Acme Help</title></head><body>
 <div>Acme Help</div>
@@ -91,6 +98,21 @@ def test_sites_in_a_folder_and_translations_have_menus_of_their_own(tmp_path):
         folder_of(tmp_path / "c", f"<p lang={language}>{menu}<p lang={language}>Text {{n}}.", suffix=f"{language}.html")
     assert {text for name, text in texts(tmp_path).items() if name > "09"} == {f"Text {n}." for n in range(10, 40)}
     assert "Men" not in "".join(texts(tmp_path).values())
+
+
+@given(st.permutations(range(12)), st.sampled_from(["", "<p>Menu<p>Contact"]), st.booleans())
+def test_a_page_with_the_text_of_the_others_is_named(order, menu, whole):
+    bodies = [f"<h1>Part {n}</h1>" + "".join(f"<p>Step {m} of {n}." for m in range(6)) for n in range(12)]
+    joined = "".join(bodies[n] if whole else bodies[n].replace("Step", "Note") for n in order)
+    with TemporaryDirectory() as place:
+        for name, body in {**{f"{n}.html": body for n, body in enumerate(bodies)}, "all.html": joined}.items():
+            files.write(Path(place) / name, menu + body)
+        found = pages.Pages()
+        for source in sources([place]):
+            add_page(found, source, Settings())
+        found.decide()
+        says = f"'{place}/all.html' has the text of 12 pages beside it, which is found twice: index one of both"
+        assert list(found.describe_whole()) == [says] * whole
 
 
 def test_pages_without_content_are_named(tmp_path, caplog):
