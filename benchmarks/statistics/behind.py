@@ -89,10 +89,11 @@ def behind_table(rows: list[Row]) -> str:
     for row in latest_rows(rows, lambda row: tuple(row["design"].values())):
         design, found = Design(**row["design"]), row["found"]
         name = f"{design.kind}, {design.groups} groups of {design.questions}"
-        shares = (f"{100 * found[each]:.1f}" for each in ("all", "some", "all trained", "some trained"))
+        pairs = (("all", "some"), ("all trained", "some trained"))
+        shares = (" → ".join(f"{100 * found[each]:.1f}" for each in pair) for pair in pairs)
         lines.append([name, f"{100 * design.gain:+.0f}", *shares, f"{found['folds']:.1f}"])
-    heads = ["any is kept", "any, ends early", "trained is kept", "trained, ends early", "folds of four"]
-    return markdown(["kept, in %", "true gain of training", *heads], lines)
+    heads = ["kept, in %: all folds → ends early", "gain of training", "any line", "a trained line", "folds of four"]
+    return markdown(heads, lines)
 
 
 @click.command(cls=Command)

@@ -47,7 +47,7 @@ class Ranker(Protocol):
 
     @property
     def data(self) -> RetrievalData:
-        """What is ranked, and judged."""
+        """The candidates, which are ranked and judged."""
 
     def joined(self, scores: Scores) -> Scores:
         """Return scores `(Q, C)` from the scores of texts `(Q, V)`."""

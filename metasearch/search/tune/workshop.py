@@ -131,7 +131,10 @@ class Workshop:
         if step.trains:
             trained, recipe = prepare(step, benchmark, config.encoder.name)
             learner = factory.make_learner(recipe, encoder)
-            outcome = factory.fit(learner, trained, recipe, seed=config.seed, callback=callback, vectors=vectors)
+            precision = "float32" if learner.second_order else self.encoder.precision
+            outcome = factory.fit(
+                learner, trained, recipe, seed=config.seed, precision=precision, callback=callback, vectors=vectors
+            )
             if outcome.reason == "interrupted":
                 raise interrupted(f"stopped after step {outcome.steps}")
         return encoder
