@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import click
 import numpy as np
@@ -37,7 +38,7 @@ from metasearch.runs.markdown import markdown
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.settings import TuneConfig
-from metasearch.search.tune import compare, job, workshop
+from metasearch.search.tune import compare, job
 from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.compare import Comparison
@@ -99,7 +100,7 @@ def join(found: Mapping[Pool, Evaluation]) -> QueryResults:
 @click.option("--counts", default="40,128", show_default=True, help="Numbers of labels.")
 @click.option("--draws", default="0-9", show_default=True, help="First and last draw.")
 @click.option("--shuffled", is_flag=True, help="Give each label the page of another one.")
-@click.option("--untrained", is_flag=True, help="Leave trained steps out; texts are then encoded once for all draws.")
+@click.option("--untrained", is_flag=True, help="Leave trained steps out.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of tunings.")
 def main(
     pages: Path, sets: str, encoder: str, counts: str, draws: str, shuffled: bool, untrained: bool, output: Path
@@ -116,18 +117,17 @@ def main(
 
 
 def share(untrained: bool) -> None:
-    """Let all tunings of this process read the pages once, and share one base encoder and its vectors."""
+    """Let all tunings of this process share one base encoder and its vectors."""
     bases: dict[str, Encoder] = {}
-    known: dict[int, CachedEncoder] = {}
 
     def load_base(config: EncoderConfig, *args: Any, **options: Any) -> Encoder:
         if config.name not in bases:
             encoder = bases[config.name] = load_encoder(config, *args, **options)
-            known[id(encoder)] = CachedEncoder(encoder)
+            known = CachedEncoder(cast(Encoder, SimpleNamespace(encode=encoder.encode)))
+            vars(encoder)["encode"] = known.encode
         return bases[config.name]
 
     vars(job).update(load_encoder=load_base)
-    vars(workshop).update(CachedEncoder=lambda encoder: known.get(id(encoder)) or CachedEncoder(encoder))
     if untrained:
         vars(compare).update(
             list_steps=lambda *args, **more: [step for step in list_steps(*args, **more) if not step.trains]
@@ -199,22 +199,24 @@ def table(rows: Sequence[Row]) -> str:
     best step is above the kept one; tunings that are significantly worse in a language.
     """
     lines = []
-    for (name, count, shuffled), own in _grouped(rows).items():
+    for (name, count, shuffled, untrained), own in _grouped(rows).items():
         held = sum(_within(row) for row in own)
         behind = np.mean([max(gain for gain, *_ in row["steps"].values()) - row["new"][0] for row in own])
         harmed = sum(any(high is not None and high < 0 for _, _, high in row["languages"].values()) for row in own)
         gain = np.mean([row["new"][0] for row in own])
         kept = sum(row["kept"] == row["first"] for row in own)
         cells = (f"{kept}/{len(own)}", f"{held}/{len(own)}", f"{gain:+.1f}", f"{behind:.1f}", f"{harmed}")
-        lines.append([f"{name}, {count} {'shuffled' if shuffled else 'right'} labels", *cells])
+        steps = "" if untrained else ", with training"
+        lines.append([f"{name}, {count} {'shuffled' if shuffled else 'right'} labels{steps}", *cells])
     head = ["labels", "nothing kept", "claim holds", "new gain", "best less kept", "harmed"]
     return markdown(head, lines)
 
 
-def _grouped(rows: Sequence[Row]) -> dict[tuple[str, int, bool], list[Row]]:
-    found: dict[tuple[str, int, bool], list[Row]] = {}
-    for row in sorted(rows, key=lambda row: (row["set"], row["shuffled"], row["count"], row["draw"])):
-        found.setdefault((row["set"], row["count"], row["shuffled"]), []).append(row)
+def _grouped(rows: Sequence[Row]) -> dict[tuple[str, int, bool, bool], list[Row]]:
+    found: dict[tuple[str, int, bool, bool], list[Row]] = {}
+    keys = "set", "shuffled", "count", "untrained", "draw"
+    for row in sorted(rows, key=lambda row: tuple(row[key] for key in keys)):
+        found.setdefault((row["set"], row["count"], row["shuffled"], row["untrained"]), []).append(row)
     return found
 
 
