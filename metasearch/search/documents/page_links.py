@@ -23,8 +23,7 @@ _IN_HEAD = frozenset({"html", "head", "title", "base", "link", "meta", "style", 
 """Elements of a head: the start tag of any other one ends it (HTML, 13.2.6.4.4)."""
 _SKIPPED = re.compile(r"<!--.*?(?:-->|\Z)|<(title|template|script|style)\b.*?(?:</\1\s*>|\Z)", re.S | re.I)
 """Comments, and elements of a head with text, or with elements that a page does not have."""
-_TAG = re.compile(r"<(/?)([a-z][a-z0-9-]*)((?:[^<>\"']++|\"[^\"]{0,2000}+\"|'[^']{0,2000}+'){0,50}+)>", re.I)
-"""A tag; bounds keep the time linear where ends are missing."""
+_TAG = re.compile(r"<(/?)([a-z][a-z0-9-]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*+)>", re.I)
 _ATTRIBUTE = re.compile(r"([^\s=/>]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))")
 _FRONT = re.compile(r"\A(---|\+\+\+)\n.*?^\1\s*$", re.S | re.M)
 _KEY = re.compile(r"^(?:slug|translation_?key|i18n_key|page_id|lang-ref)\s*[:=]\s*[\"']?([^\"'\n#]+)", re.I | re.M)
