@@ -38,6 +38,16 @@ class PageLinks(NamedTuple):
     url: str
 
 
+def names_translations(path: Path) -> bool:
+    """Return whether a page may name its translations: a Markdown page, or HTML with `hreflang`."""
+    if suffix_of(path) in (".md", ".markdown"):
+        return True
+    if suffix_of(path) not in (".html", ".htm"):
+        return False
+    with opened(path, lambda: "the beginning") as content:
+        return b"hreflang" in content.read(_HEAD).replace(b"\0", b"").lower()
+
+
 def read_page_links(path: Path, file: str) -> PageLinks:
     """Return the group and the address of a page.
 
@@ -74,8 +84,7 @@ def _read_head(content: bytes) -> tuple[str, dict[str, str]]:
     """Return the canonical address of a page, and language → address; its beginning may end anywhere."""
     encoding = "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
     canonical, alternates = "", dict[str, str]()
-    for found in _TAG.finditer(_SKIPPED.sub(" ", content.decode(encoding, "ignore"))):
-        closing, tag, written = found.groups()
+    for closing, tag, written in _TAG.findall(_SKIPPED.sub(" ", content.decode(encoding, "ignore"))):
         if (tag.lower() == "head") if closing else (tag.lower() not in _IN_HEAD):
             break
         if tag.lower() != "link":

@@ -20,14 +20,17 @@ from safetensors.numpy import save
 
 from metasearch.errors import NonFiniteError, RunFolderError
 from metasearch.io import held, taken
+from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.pages import Blocks
 from metasearch.search.documents.passage import Passage
+from metasearch.search.documents.read import is_page
 from metasearch.search.index.base import (
     KEY_BYTES,
     FilePlaces,
     Keys,
     Kind,
     Rows,
+    SourceFile,
     fields_to_json,
     find_sorted,
     key_words,
@@ -103,7 +106,7 @@ class IndexWriter(LocalStore):
 
     def rename(self, rename: Callable[[str], str]) -> None:
         """Give the documents of before other names, which `finish` writes; before `files` is used."""
-        files = [replace(file, path=rename(file.path)) for file in self._contents.files]
+        files = [_renamed(file, rename(file.path)) for file in self._contents.files]
         self._contents = replace(self._contents, files=files)
         self.__dict__.pop("files", None)
 
@@ -199,6 +202,7 @@ class IndexWriter(LocalStore):
         reasons; by default those of before. Return the index as readers see it from now on; nothing more can be
         written. `RunFolderError` if it cannot be written; the index stays as it was.
         """
+        files = [replace(each, file=_grouped(each.file)) for each in files]
         keys = np.concatenate([np.zeros((0, KEY_BYTES), np.uint8), *(each.keys for each in files)])
         ids = self._find(keys)
         ends = np.cumsum([len(each.keys) for each in files])[:-1]
@@ -297,6 +301,17 @@ class IndexWriter(LocalStore):
         self._database.write("block", [(number, [block.tobytes()])])
         self._database.write("codes", [(number, [codes.tobytes()])])
         blocks[number] = block
+
+
+def _grouped(file: SourceFile) -> SourceFile:
+    """Return a page with the group of its path where it has none, as in an index of an earlier release."""
+    return file if file.group or not is_page(file.path) else replace(file, group=path_without_language(file.path))
+
+
+def _renamed(file: SourceFile, path: str) -> SourceFile:
+    """Return a file with another path; the group of a path changes with it."""
+    by_path = file.group == path_without_language(file.path)
+    return replace(file, path=path, group="" if by_path else file.group)
 
 
 def _page_row(each: FilePlaces) -> list[str | bytes]:

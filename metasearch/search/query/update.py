@@ -27,7 +27,7 @@ from metasearch.runs.signals import interrupted
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.evidence import decide
 from metasearch.search.documents.languages import are_translated, group_pages
-from metasearch.search.documents.page_links import read_page_links
+from metasearch.search.documents.page_links import names_translations, read_page_links
 from metasearch.search.documents.pages import Pages
 from metasearch.search.documents.passage import Dropped, Notes, Passage
 from metasearch.search.documents.read import (
@@ -372,8 +372,11 @@ def _pack_headings(passages: Sequence[tuple[str, str]]) -> str:
 
 
 def _linked(places: FilePlaces, source: Source) -> FilePlaces:
-    """Return a page with the group and the address that its head names."""
-    if not is_page(source.file):
+    """Return a page with its group and address, unless an index of this release has them already.
+
+    A page that names its translations may have the group of its path, as long as they are not there.
+    """
+    if not is_page(source.file) or (places.file.group and not names_translations(source.path)):
         return places
     links = read_page_links(source.path, source.file)
     return replace(places, file=replace(places.file, group=links.group, url=links.url))
