@@ -7,13 +7,15 @@ hreflang=... href=...>` as in sitemaps of search engines. Relative addresses are
 import codecs
 import hashlib
 import re
-from html import unescape
+from contextlib import suppress
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urldefrag, urlsplit
 
 from metasearch.data.formats.text_files import opened, suffix_of
 from metasearch.search.documents.languages import path_without_language
+from metasearch.search.documents.readers.html_page import ENDLESS, prepare_html
 
 _HEAD = 2**16
 """Bytes of a page that are read."""
@@ -21,10 +23,8 @@ _DEFAULT = "x-default"
 """Value of `hreflang` of a page that serves all other languages."""
 _IN_HEAD = frozenset({"html", "head", "title", "base", "link", "meta", "style", "script", "noscript", "template"})
 """Elements of a head: the start tag of any other one ends it (HTML, 13.2.6.4.4)."""
-_SKIPPED = re.compile(r"<!--.*?(?:-->|\Z)|<(title|template|script|style)\b.*?(?:</\1\s*>|\Z)", re.S | re.I)
-"""Comments, and elements of a head with text, or with elements that a page does not have."""
-_TAG = re.compile(r"<(/?)([a-z][a-z0-9-]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*+)>", re.I)
-_ATTRIBUTE = re.compile(r"([^\s=/>]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))")
+_SKIPPED = ("title", "template")
+"""Elements of a head with text, or with elements that a page does not have."""
 _FRONT = re.compile(r"\A(---|\+\+\+)\n.*?^\1\s*$", re.S | re.M)
 _KEY = re.compile(r"^(?:slug|translation_?key|i18n_key|page_id|lang-ref)\s*[:=]\s*[\"']?([^\"'\n#]+)", re.I | re.M)
 """A key of front matter that translations share: of Docusaurus, Hugo and Jekyll."""
@@ -61,44 +61,74 @@ def read_page_links(path: Path, file: str) -> PageLinks:
     Raises:
         DataError: the file cannot be read.
     """
-    canonical, alternates = "", dict[str, str]()
+    found = _Head()
     if suffix_of(path) in (".html", ".htm"):
         with opened(path, lambda: "the beginning") as content:
-            canonical, alternates = _read_head(content.read(_HEAD))
+            found.read(content.read(_HEAD))
     elif suffix_of(path) in (".md", ".markdown"):
         with opened(path, lambda: "the beginning") as content:
             front = _FRONT.match(content.read(_HEAD).decode("utf-8-sig", "ignore").replace("\r\n", "\n"))
         if front and (key := _KEY.search(front[0])):
             return PageLinks("slug " + path_without_language(f"{key[1].strip('/')}.md").replace("*/", ""), "")
-    addresses = {*alternates.values()}
-    # A page may name its own address as canonical alone.
-    if canonical and addresses and _spelling(canonical) not in map(_spelling, addresses):
-        addresses.add(canonical)
+    addresses = found.translations()
     if len(addresses) < 2:
-        return PageLinks(path_without_language(file), canonical)
+        return PageLinks(path_without_language(file), found.canonical)
     digest = hashlib.sha256("\n".join(sorted(addresses)).encode()).hexdigest()[:32]
-    return PageLinks(f"alternates {digest}", canonical)
+    return PageLinks(f"alternates {digest}", found.canonical)
 
 
-def _read_head(content: bytes) -> tuple[str, dict[str, str]]:
-    """Return the canonical address of a page, and language → address; its beginning may end anywhere."""
-    encoding = "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-    canonical, alternates = "", dict[str, str]()
-    for closing, tag, written in _TAG.findall(_SKIPPED.sub(" ", content.decode(encoding, "ignore"))):
-        if (tag.lower() == "head") if closing else (tag.lower() not in _IN_HEAD):
-            break
-        if tag.lower() != "link":
-            continue
-        attributes: dict[str, str] = {}
-        for name, *value in _ATTRIBUTE.findall(written):  # the first of a name counts
-            attributes.setdefault(name.lower(), unescape("".join(value)))
+class _HeadEnd(Exception):
+    """The head has ended."""
+
+
+class _Head(HTMLParser):
+    """Collects the links of a head: `alternates` is language → address."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.canonical = ""
+        self.alternates: dict[str, str] = {}
+        self._skipped = ""
+        """The open element whose tags do not count."""
+
+    def read(self, content: bytes) -> None:
+        """Read the beginning of a page, which may end anywhere."""
+        encoding = "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+        with suppress(_HeadEnd):
+            # Never closed: a tag or comment that is cut stays unread.
+            self.feed(prepare_html(content.decode(encoding, "ignore")))
+
+    def translations(self) -> set[str]:
+        """Return the addresses of all translations; a page may name its own as canonical alone."""
+        found = {*self.alternates.values()}
+        known = {_spelling(each) for each in found}
+        return found | ({self.canonical} if known and _spelling(self.canonical) not in known else set()) - {""}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self._skipped:
+            return
+        if tag not in _IN_HEAD:
+            raise _HeadEnd
+        self._skipped = tag if tag in _SKIPPED else ""
+        attributes = {name: value or "" for name, value in reversed(attrs)}  # the first of a name counts
         kinds, address = attributes.get("rel", "").lower().split(), _address(attributes.get("href", ""))
+        if tag != "link" or not address:
+            return
         language = attributes.get("hreflang", "").strip().lower()
         if "canonical" in kinds:
-            canonical = canonical or address
-        elif address and "alternate" in kinds and language not in ("", _DEFAULT):
-            alternates.setdefault(language, address)
-    return canonical, alternates
+            self.canonical = self.canonical or address
+        elif "alternate" in kinds and language not in ("", _DEFAULT):
+            self.alternates.setdefault(language, address)
+
+    def handle_comment(self, data: str) -> None:
+        if data.startswith(ENDLESS):
+            raise _HeadEnd
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self._skipped:
+            self._skipped = ""
+        elif tag == "head" and not self._skipped:
+            raise _HeadEnd
 
 
 def _spelling(address: str) -> str:
