@@ -2,12 +2,14 @@
 
 import base64
 import re
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.passages import passages_of, shown
+from metasearch.search.documents.readers import markdown
 
 
 def test_markdown_stays_as_it_is_written(tmp_path):
@@ -81,8 +83,9 @@ HIDDEN = st.sampled_from(
 @given(
     st.lists(st.one_of(SHOWN, HIDDEN, st.tuples(SHOWN, HIDDEN)), min_size=1, max_size=12),
     st.integers(30, 400),
+    st.sampled_from([40, 2**18]),
 )
-def test_shown_words_survive_on_their_lines_and_hidden_words_never_show(tmp_path_factory, blocks, limit):
+def test_shown_words_survive_on_their_lines_and_hidden_words_never_show(tmp_path_factory, blocks, limit, size):
     count, parts = 0, []
     for block in blocks:
         for part in block if isinstance(block, tuple) else (block,):
@@ -92,7 +95,8 @@ def test_shown_words_survive_on_their_lines_and_hidden_words_never_show(tmp_path
             parts.append(part)
     text = "\n\n".join(parts) + "\n"
     lines = {word: number for number, line in enumerate(text.split("\n"), 1) for word in words_of(line)}
-    seen = passages_of(tmp_path_factory.mktemp("md") / "a.md", text, limit=limit)
+    with mock.patch.object(markdown, "_SIZE", size):
+        seen = passages_of(tmp_path_factory.mktemp("md") / "a.md", text, limit=limit)
     assert {word for p in seen for word in words_of(p.text)} == {word for word in lines if word[0] == "v"}
     for passage in seen:
         first = next(iter(words_of(passage.text)), None)

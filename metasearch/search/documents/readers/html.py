@@ -53,7 +53,8 @@ def _read(path: Path) -> str:
     """Return a page in UTF-8, in UTF-16 with a byte-order mark, or in the encoding that it states."""
     with opened(path, lambda: "the beginning") as file:
         content = file.read(4 * _MOST + 1)
-    require_short(path, len(content) / 4)
+    if len(content) > 4 * _MOST:
+        raise _too_long(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -62,14 +63,13 @@ def _read(path: Path) -> str:
     if "\0" in text or "\x1b$" in text:
         stated = _stated_encoding(content, path)
         text = "".join(lines(path)) if stated is None else _decoded(content, path, stated)
-    require_short(path, len(text))
+    if len(text) > _MOST:
+        raise _too_long(path)
     return with_line_feeds(text)
 
 
-def require_short(path: Path, characters: float) -> None:
-    """Raise `DataError` for a page that is too long to be parsed as a whole."""
-    if characters > _MOST:
-        raise DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
+def _too_long(path: Path) -> DataError:
+    return DataError(f"{path}: the file has more than {_MOST:,} characters, the limit for such documents")
 
 
 def _stated_encoding(content: bytes, path: Path) -> str | None:

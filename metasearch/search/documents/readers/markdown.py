@@ -28,15 +28,17 @@ from markdown_it import MarkdownIt
 from metasearch.config import yaml
 from metasearch.data.formats.text_files import parse_json
 from metasearch.errors import ConfigError
-from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.chunking import Settings, end_of_block
 from metasearch.search.documents.passage import HeadingMark, Notes, Section
-from metasearch.search.documents.readers.html import require_short
 from metasearch.search.documents.readers.html_page import ENDLESS_COMMENT
 from metasearch.search.documents.readers.text import lines
 
 SUFFIXES = (".md", ".markdown")
 HOLDS = "page"
 
+_SIZE = 2**18
+"""Characters of a section, unless a block of Markdown is longer."""
+_MOST = 2**22
 _NOWHERE = re.compile(r"""^[ \t>*+-]*(\[[^\]\n]+\]:[ \t]*(?:\#|<>)[ \t]*(?:\([^)]*\)|"[^"]*"|'[^']*')[ \t]*)$""", re.M)
 """A comment that is written as a link to nowhere: `[//]: # (a comment)`."""
 _SUSPECT = re.compile(r"<[!?]|<(?:script|style|template)\b|data:|\]:[ \t]*(?:#|<>)", re.I)
@@ -60,22 +62,25 @@ Span = tuple[int, int]
 
 
 def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
-    """Yield a file's text as one section; `DataError` if it is too long to be parsed."""
-    text = ""
-    for part in lines(path):
-        text += part
-        require_short(path, len(text))
-    matter = read_front_matter(text, path, notes)
-    line, text = 1 + text.count("\n", 0, matter.length), text[matter.length :]
-    if not text:
-        return
-    spans = sorted(_hidden(text)) if _SUSPECT.search(text) else []
-    shown, marks = _visible(text, spans, line) if spans else (text, None)
-    yield Section(shown, line, matter.language, matter.title, marks, markdown=True, headings=_headings(shown))
-    closed = text.rfind("-->")
-    for start, _ in spans:
-        if start > closed and text.startswith("<!--", start):
-            notes.add("not shown", f"{path}:{line + text.count(chr(10), 0, start)}: {ENDLESS_COMMENT}")
+    """Yield a file's text in sections with bounded size."""
+    source, first = lines(path), ""
+    for part in source:
+        first += part
+        if len(first) > _SIZE:
+            break
+    matter = read_front_matter(first, path, notes)
+    line = 1 + first.count("\n", 0, matter.length)
+    above: list[tuple[int, str]] = []
+    for text in _blocks(first[matter.length :], source):
+        spans = sorted(_hidden(text)) if _SUSPECT.search(text) else []
+        shown, marks = _visible(text, spans, line) if spans else (text, None)
+        headings = _headings(shown, above)
+        yield Section(shown, line, matter.language, matter.title, marks, markdown=True, headings=headings)
+        closed = text.rfind("-->")
+        for start, _ in spans:
+            if start > closed and text.startswith("<!--", start):
+                notes.add("not shown", f"{path}:{line + text.count(chr(10), 0, start)}: {ENDLESS_COMMENT}")
+        line += text.count("\n")
 
 
 @cache
@@ -86,9 +91,12 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _headings(text: str) -> list[HeadingMark]:
-    """Return the headings in a text; a link or emphasis in a heading is its text alone."""
-    found, above = [HeadingMark(0, ())], list[tuple[int, str]]()
+def _headings(text: str, above: list[tuple[int, str]]) -> list[HeadingMark]:
+    """Return the headings in a text; `above` has level and text of those before it, and then of those before its end.
+
+    A link or emphasis in a heading is its text alone.
+    """
+    found = [HeadingMark(0, tuple(each for _, each in above))]
     if not _HEADING.search(text):
         return found
     tokens, starts = _parser().parse(text), [0, *(match.end() for match in re.finditer("\n", text))]
@@ -99,6 +107,28 @@ def _headings(text: str) -> list[HeadingMark]:
             above.append((level, " ".join(_MARKS.sub(r"\g<text>", written).split())))
             found.append(HeadingMark(starts[opening.map[0]], tuple(each for _, each in above)))
     return found
+
+
+def _blocks(text: str, source: Iterator[str]) -> Iterator[str]:
+    """Yield a text and the rest of its source in parts that end between two blocks of Markdown."""
+    size = _SIZE
+    while True:
+        if len(text) > size:
+            end = _start_of_last(text) if size < _MOST else end_of_block(text, 0, _SIZE)
+            yield from [text[:end]] if end else []
+            text = text[end:]
+            size = max(_SIZE, 2 * len(text))
+        part = next(source, None)
+        if part is None:
+            break
+        text += part
+    if text:
+        yield text
+
+
+def _start_of_last(text: str) -> int:
+    starts = [token.map[0] for token in _parser().parse(text) if token.map and not token.level]
+    return sum(map(len, text.split("\n")[: starts[-1]])) + starts[-1] if starts else 0
 
 
 def _visible(text: str, spans: Sequence[Span], first: int) -> tuple[str, list[Span]]:
