@@ -70,10 +70,6 @@ class Root:
         named = next(each for each in (path, *path.parents) if each in self.named)
         return (self.named[named] / path.relative_to(named)).relative_to(self.folder).as_posix()
 
-    def place(self, name: str) -> Path:
-        """Return where a document with a name is."""
-        return self.folder / name
-
     def rename(self, documents: Iterable[Source]) -> list[Source]:
         """Return documents by their names relative to the root, each of them once."""
         found: dict[str, Source] = {}

@@ -6,7 +6,7 @@ import os
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import islice
@@ -52,6 +52,8 @@ log = logging.getLogger(__name__)
 
 Spread = Callable[[Path], AbstractContextManager[EncodePortions]]
 """Opens what encodes for the index in a folder, which is locked."""
+Sample = dict[str, dict[bytes, Passage]]
+"""Language → some passages in it, by key."""
 _AT_ONCE = 1024
 """Passages that are read, or encoded and then written, at a time."""
 
@@ -158,14 +160,8 @@ def update(
 
 def _unknown(found: "Plan", encoder: Encoder) -> dict[str, str]:
     """Return the languages that the encoder hardly knows, with the reasons; new ones are told."""
-    sample: dict[str, dict[bytes, str]] = {}
-    for some in found.portions():
-        for passage, key in zip(some, map(bytes, passage_keys(some)), strict=True):
-            sample.setdefault(passage.language, {})[key] = passage.text
-        # Those with the smallest keys, so that the order of documents does not count.
-        sample = {tag: {key: drawn[key] for key in nsmallest(TEXTS, drawn)} for tag, drawn in sample.items()}
-    read = ((tag, text) for tag, drawn in sample.items() for text in drawn.values())
-    reasons = {**found.store.unknown, **dict.fromkeys(sample, ""), **warn_of_unknown(encoder, read)}
+    read = ((tag, passage.text) for tag, drawn in found.sample.items() for passage in drawn.values())
+    reasons = {**found.store.unknown, **dict.fromkeys(found.sample, ""), **warn_of_unknown(encoder, read)}
     return {tag: reason for tag, reason in reasons.items() if reason}
 
 
@@ -207,6 +203,8 @@ class Plan:
     """The documents with the keys of their passages, in their order."""
     new: set[bytes] = field(default_factory=set)
     """Keys of all passages that have no vector."""
+    sample: Sample = field(default_factory=dict)
+    """Passages of each language of the changed files, to see whether the encoder knows it."""
     languages: Counter[str] = field(default_factory=Counter)
     """Passages of the changed files by language."""
     counts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
@@ -223,7 +221,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         # Beside the index, which grows by as much.
-        self._waiting = TemporaryFile(dir=self.store.folder)  # noqa: SIM115 - closed with the plan
+        with self._writing():
+            self._waiting = TemporaryFile(dir=self.store.folder)  # noqa: SIM115 - closed with the plan
 
     def fill(
         self, root: Root, documents: Sequence[Source], unreadable: Mapping[str, str], drop: bool, strict: bool,
@@ -320,11 +319,12 @@ class Plan:
 
     def _read(self, source: Source, file: SourceFile) -> None:
         """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""
-        notes, languages, new = Notes(), Counter[str](), set[bytes]()
+        notes, languages, new, sample = Notes(), Counter[str](), set[bytes](), Sample()
         if source.file not in self.pages:  # an indexed page that shares other blocks than before
             add_page(self.pages, source, self.settings)
         parts, lines, headings = [passage_keys([])], list[int](), list[tuple[str, str]]()
-        start = self._waiting.seek(0, os.SEEK_END)
+        with self._writing():
+            start = self._waiting.seek(0, os.SEEK_END)
         cut = passages(source, self.settings, notes, self.pages)
         try:
             while some := list(islice(cut, _AT_ONCE)):
@@ -332,34 +332,56 @@ class Plan:
                 lines += [passage.line for passage in some]
                 headings += [(passage.heading, passage.anchor) for passage in some]
                 languages.update(passage.language for passage in some)
-                for key, known, passage in zip(map(bytes, parts[-1]), self.store.known(parts[-1]), some, strict=True):
+                keys = [*map(bytes, parts[-1])]
+                _draw(sample, zip(keys, some, strict=True))
+                for key, known, passage in zip(keys, self.store.known(parts[-1]), some, strict=True):
                     if not known and key not in self.new and key not in new:
                         new.add(key)
-                        pickle.dump(passage, self._waiting)
-            keys, blocks = np.concatenate(parts), self.pages.blocks.get(source.file)
-            places = FilePlaces(file, keys, np.array(lines, np.int32), _pack_headings(headings), blocks)
-            self.files.append(_linked(places, source))
+                        self._wait(passage)
+            places = np.concatenate(parts), np.array(lines, np.int32), _pack_headings(headings)
+            self.files.append(_linked(FilePlaces(file, *places, self.pages.blocks.get(source.file)), source))
         except DataError:
-            self._waiting.truncate(start)
+            with self._writing():
+                self._waiting.truncate(start)
             raise
-        except OSError as error:
-            raise write_error(self.store.folder, error) from None
         self.new |= new
         self.languages += languages
+        _draw(self.sample, ((key, each) for drawn in sample.values() for key, each in drawn.items()))
         self.dropped.update(notes.dropped)
         notes.dropped = []  # which would grow with the number of pages
         self.notes.include(notes)
         for what, times in notes.counts.items():
             self.counts.setdefault(what, []).append((times, source.path.as_posix()))
 
+    def _wait(self, passage: Passage) -> None:
+        with self._writing():
+            pickle.dump(passage, self._waiting)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raise an error of the disk as `RunFolderError`."""
+        try:
+            yield
+        except OSError as error:
+            raise write_error(self.store.folder, error) from None
+
     def portions(self) -> Iterator[list[Passage]]:
         """Yield distinct passages without a vector, in their order, as many as are encoded at a time.
 
         The last bits of vectors depend on the portions in which they are encoded.
         """
-        self._waiting.seek(0)
+        with self._writing():
+            self._waiting.seek(0)
         new = (pickle.load(self._waiting) for _ in self.new)  # written above: the file has no name
         return iter(lambda: list(islice(new, _AT_ONCE)), [])
+
+
+def _draw(sample: Sample, passages: Iterable[tuple[bytes, Passage]]) -> None:
+    """Add passages by key to a sample, which keeps those with the smallest keys: their order does not count."""
+    for key, passage in passages:
+        sample.setdefault(passage.language, {})[key] = passage
+    for language, drawn in sample.items():
+        sample[language] = {key: drawn[key] for key in nsmallest(TEXTS, drawn)}
 
 
 def _pack_headings(passages: Sequence[tuple[str, str]]) -> str:
