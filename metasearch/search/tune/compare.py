@@ -158,6 +158,7 @@ class Comparison:
             for step in steps:
                 self._score(step, fold)
             behind = self._table(fold + 1).behind() if fold + 1 < plan.folds else []
+            behind = [step for step in behind if (str(step), fold + 1) not in self._scored]
             for step in behind:
                 self.note(
                     f"'{step}' was trained for {fold + 1} of {plan.folds} folds: it finds no more there than the best "
@@ -182,9 +183,14 @@ class Comparison:
             table = self._table()
         return table
 
+    @property
+    def _scored(self) -> set[tuple[str, int]]:
+        """Step and fold of all scores."""
+        return {(row["learner"], row["fold"]) for row in self.run.files.results()}
+
     def _score(self, step: Step, fold: int) -> None:
         files, config, benchmark = self.run.files, self.run.config, self._benchmarks[fold]
-        if (str(step), fold) in {(row["learner"], row["fold"]) for row in files.results()}:
+        if (str(step), fold) in self._scored:
             return
         what, task = f"fold {fold + 1} of {self.labels.folds}, {step}", benchmark.task
         rank = self.steps.index(replace(step, shuffled=False)) + len(self.steps) * step.shuffled

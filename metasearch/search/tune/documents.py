@@ -18,6 +18,7 @@ from metasearch.runs.callbacks import Callback
 from metasearch.search.documents.chunking import Chunker, Settings
 from metasearch.search.documents.passage import Notes, Section
 from metasearch.search.index.adapters import AdapterFacts
+from metasearch.search.index.database import exists, read_state
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.passages import ROLE, cutting
 from metasearch.search.query.searcher import Searcher
@@ -69,6 +70,9 @@ class Documents:
     def join(self, callback: Callback) -> tuple[Labels, tuple[str, ...]]:
         """Index the documents by the base encoder, and return labels on their pages, as `Labels.on_index`."""
         config, folder = self.config, self.folder / "base"
+        # As `metasearch index` would; a tuning that goes on where another precision is faster keeps that of its index.
+        known = read_state(folder)["kind"]["settings"] if exists(folder) else {}
+        self.encoder.choose_precision(known.get("precision", "auto"), tried=bool(known))
         update(folder, config.documents, self.encoder, self.settings, config.encoder.name, callback=callback)
         self.store = LocalStore.open(folder)
         how = config.folds, config.same_page, _SEARCHED, config.documents, config.base

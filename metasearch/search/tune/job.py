@@ -74,8 +74,6 @@ class TuneRun(Run[TuneConfig]):
         self.encoder = load_encoder(
             self.config.encoder, length, identify=True, plain_for="tune", device=self.config.device
         )
-        if self.config.documents:
-            self.encoder.choose_precision("auto")  # as `metasearch index` does
         self.documents = Documents(self.config, self.files.path, self.encoder, self.labels.data)
         if not self.config.documents and self.labels.whole:
             data, note = self.documents.cut_labelled()
