@@ -5,8 +5,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import metasearch as ms
 from metasearch.encoders.unknown_languages import _reason, warn_of_unknown, warn_of_unreadable
-from metasearch.errors import MetasearchError
+from metasearch.errors import Interrupted, MetasearchError
 from metasearch.pipelines.folders import examine_index
+from metasearch.runs.callbacks import Callback
 
 JAPANESE = "鍵は玄関のマットの下にあります。扉の横の箱も見てください。" * 3
 GERMAN = "Der Schlüssel liegt unter der Matte vor der Haustür. " * 3
@@ -73,6 +74,22 @@ def test_the_large_encoder_knows_both_and_no_invented_script():
         pytest.skip(str(error))
     assert warn_of_unknown(encoder, [("ja", JAPANESE), ("de", GERMAN)]) == {}
     assert set(warn_of_unknown(encoder, [("got", "𐌲𐌰𐌷𐌰𐌿𐍃𐌾𐌰𐌽 " * 20)])) == {"got"}
+
+
+class Stopping(Callback):
+    """Ends a run as Ctrl-C does once all texts are encoded."""
+
+    def on_encode(self, what, done, total):
+        if done == total:
+            raise KeyboardInterrupt
+
+
+def test_an_index_that_was_stopped_and_goes_on_keeps_the_reasons_for_texts_that_have_vectors(tmp_path):
+    (tmp_path / "faq.ja.txt").write_text(JAPANESE, encoding="utf-8")
+    with pytest.raises(Interrupted, match="of 1 new texts"):
+        ms.index_documents([tmp_path / "faq.ja.txt"], tmp_path / "index", encoder="mini", callback=Stopping())
+    ms.index_documents([tmp_path / "faq.ja.txt"], tmp_path / "index", encoder="mini")
+    assert "language ja" in [each.about for each in examine_index(tmp_path / "index").findings]
 
 
 def test_an_index_keeps_the_reasons_until_the_language_is_gone(tmp_path, caplog):
