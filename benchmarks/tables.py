@@ -25,7 +25,7 @@ from benchmarks.paper import answers, expansion, labels, rivals, study_tables, t
 from benchmarks.paper.ablation_tables import ablation_table
 from benchmarks.paper.cells import BEST
 from benchmarks.paper.small_study_tables import changes_table, losses, of_encoder, rates_table
-from benchmarks.speed import index, large_index, precision, precision_quality
+from benchmarks.speed import index, large_index, precision, precision_quality, training_precision
 from benchmarks.speed.exports import score_table, speed_table
 from benchmarks.speed.first_search import table as first_search_table
 from benchmarks.speed.index_recall import recall_table
@@ -216,6 +216,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "calibration": lambda: calibration_table(rows_of("calibration")),
     "tuning": lambda: choice_table(rows_of("tuning")),
     "tuning-intervals": lambda: interval_table(rows_of("tuning")),
+    "training-precision": lambda: training_precision.table(rows_of("training_precision")),
     "behind": lambda: behind_table(rows_of("behind")),
     "unseen-losses": lambda: losses_table(rows_of("unseen_losses")),
     "short-calibration": lambda: short(
