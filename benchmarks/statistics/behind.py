@@ -8,15 +8,14 @@ the best untrained one after one, two or three of the four folds. A row of each 
 `results/behind.jsonl`.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 import numpy as np
 
 from benchmarks.common.command import Command
-from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_rows
+from benchmarks.common.rows import RESULTS, Row, latest_rows, read_rows
 from benchmarks.statistics import tuning
 from metasearch.runs.markdown import markdown
 from metasearch.search.tune.steps import ADAPTER, FINE_TUNE, Step
@@ -102,10 +101,7 @@ def behind_table(rows: list[Row]) -> str:
 @click.option("--results", type=click.Path(path_type=Path), default=ROWS, help="File that rows are appended to.")
 def main(tunings: int, seed: int, results: Path) -> None:
     """Simulate, keep a row of each design, and print the table."""
-    for design in DESIGNS:
-        row = {"design": asdict(design), "tunings": tunings, "seed": seed, "found": compared(design, tunings, seed)}
-        append_rows(results, [{**row, **provenance()}])
-        click.echo(f"{design}: {row['found']}", err=True)
+    tuning.keep_rows(DESIGNS, compared, tunings, seed, results)
     click.echo(behind_table(read_rows(results)))
 
 

@@ -10,11 +10,12 @@ interval of a score near the best one, with pages of equal size and with a large
 `results/tuning.jsonl`; the last of a design counts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -208,6 +209,16 @@ def interval_table(rows: list[Row]) -> str:
             shares = (f"{100 * row['found'][each]:.1f}" for each in ("inside", "flat"))
             lines.append([name.format(row["design"][key]), *shares])
     return markdown(["scores", "interval contains the mean, %", "has no length, %"], lines)
+
+
+def keep_rows(
+    designs: Iterable[Any], measure: Callable[[Any, int, int], dict[str, float]], tunings: int, seed: int, results: Path
+) -> None:
+    """Append a row of each design, a dataclass, with what `measure` finds in so many tunings."""
+    for design in designs:
+        row = {"design": asdict(design), "tunings": tunings, "seed": seed, "found": measure(design, tunings, seed)}
+        append_rows(results, [{**row, **provenance()}])
+        click.echo(f"{design}: {row['found']}", err=True)
 
 
 @click.command(cls=Command)

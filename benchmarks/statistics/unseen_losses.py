@@ -7,15 +7,14 @@ found. Each test allows for unseen losses up to another size; 100 points are all
 the last test holds for any differences. A row of each design is kept in `results/unseen_losses.jsonl`.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 import numpy as np
 
 from benchmarks.common.command import Command
-from benchmarks.common.provenance import provenance
-from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_rows
+from benchmarks.common.rows import RESULTS, Row, latest_rows, read_rows
 from benchmarks.statistics import tuning
 from metasearch.runs.markdown import markdown
 from metasearch.search.tune.max_t import Gains, chance_unseen
@@ -74,10 +73,7 @@ def losses_table(rows: list[Row]) -> str:
 @click.option("--results", type=click.Path(path_type=Path), default=ROWS, help="File that rows are appended to.")
 def main(tunings: int, seed: int, results: Path) -> None:
     """Simulate, keep a row of each design, and print the table."""
-    for design in DESIGNS:
-        row = {"design": asdict(design), "tunings": tunings, "seed": seed, "found": significant(design, tunings, seed)}
-        append_rows(results, [{**row, **provenance()}])
-        click.echo(f"{design}: {row['found']}", err=True)
+    tuning.keep_rows(DESIGNS, significant, tunings, seed, results)
     click.echo(losses_table(read_rows(results)))
 
 

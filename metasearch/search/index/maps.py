@@ -1,8 +1,8 @@
 """Linear maps of queries, estimated without labels: their centre, and the translations of pages.
 
-**Centre.** Queries are shorter than passages and have another mean. What is left of a wrong mean is common to all
-queries, and outweighs the content of short ones. So the projection (`metasearch.encoders.maps`) subtracts a centre of
-their own from queries (`query_centre`).
+**Centre.** Queries are shorter than passages and have another mean. With the mean of passages, all queries would keep
+the same error, which outweighs the content of short ones. So the projection (`metasearch.encoders.maps`) subtracts a
+centre of their own from queries (`query_centre`).
 
 **Translations.** The vector of a page is the mean of its first passages. With the differences of pages from the means
 of their translations, and their second moment S, scaled to a mean eigenvalue of 1, a query q becomes

@@ -70,7 +70,7 @@ class Documents:
     def join(self, callback: Callback) -> tuple[Labels, tuple[str, ...]]:
         """Index the documents by the base encoder, and return labels on their pages, as `Labels.on_index`."""
         config, folder = self.config, self.folder / "base"
-        # As `metasearch index` would; a tuning that goes on where another precision is faster keeps that of its index.
+        # As `metasearch index` chooses; a resumed tuning takes the precision of its index, on any machine.
         known = read_state(folder)["kind"]["settings"] if exists(folder) else {}
         self.encoder.choose_precision(known.get("precision", "auto"), tried=bool(known))
         update(folder, config.documents, self.encoder, self.settings, config.encoder.name, callback=callback)

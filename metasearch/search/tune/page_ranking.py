@@ -59,7 +59,7 @@ def _score_sides(data: RetrievalData, ranking: Ranking, measure: Measure) -> dic
     gains = np.array([data.grades.get((question.id, candidate.id), 1.0) for question, candidate in pairs])
     function, sides = load_function(measure, "retrieval"), {}
     for side, chosen in ((OWN, same), (OTHERS, ~same)):
-        # Of a question's relevant candidates that are left out, those above.
+        # How many relevant candidates of the other part rank above each one.
         left = np.concatenate([[0], np.cumsum(~chosen)])
         ranks = (ranking.ranks - (left[:-1] - left[ranking.offsets[owners]]))[chosen]
         there, counts = np.unique(owners[chosen], return_counts=True)
