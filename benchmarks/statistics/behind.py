@@ -72,7 +72,7 @@ def compared(design: Design, count: int, seed: int) -> dict[str, float]:
         table = drawn(design, random)
         own = trained_folds(table)
         left = table if own == len(np.unique(table.folds)) else replace(
-            table, lines=table.lines[:UNTRAINED], scores=table.scores[:UNTRAINED]
+            table, lines=table.lines[:UNTRAINED], scores=table.scores[:UNTRAINED], ended=len(table.lines) - UNTRAINED
         )  # fmt: skip
         for name, each in (("all", table), ("some", left)):
             line = each.choose()

@@ -110,7 +110,7 @@ class Choice:
         base = table.scores[first]
         mean = partial(bounded_test, baseline=np.zeros(len(base)), clusters=table.groups, low=0, high=1)
         tried = [number for number, (step, _) in enumerate(table.lines) if not step.shuffled]
-        level = 1 - ALPHA / max(len(tried) - 1, 1)
+        level = 1 - ALPHA / max(len(tried) - 1 + table.ended, 1)
         difference = partial(bounded_test, clusters=table.groups, low=-1, high=1, level=level)
         standings = {
             number: Standing(

@@ -47,6 +47,7 @@ class Table:
         sides: end of the measure's name → scores `(L, N)` of the relevant pages in the question's language, and in
             others; NaN for a question without such a page. Empty unless pages are ranked.
         accept: whether a line may be kept that harms one side.
+        ended: lines whose training ended early, and which have no scores here.
     """
 
     measure: str
@@ -57,6 +58,7 @@ class Table:
     places: tuple[Place, ...] = ()
     sides: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     accept: bool = False
+    ended: int = 0
 
     @classmethod
     def read(cls, run: RunFolder, accept: bool = False, folds: int | None = None) -> Self:
@@ -93,8 +95,10 @@ class Table:
             for side, own in values.items()
         }
         scores, places = found.pop(""), tuple(groups)
-        folds_of = np.array([fold for fold, *_ in groups])
-        return cls(measure, tuple(values[""]), scores, folds_of, tuple(groups.values()), places, found, accept)
+        folds_of, lines = np.array([fold for fold, *_ in groups]), tuple(values[""])
+        ended = sum(not step.shuffled for step in steps if step not in complete)
+        ended *= sum(step == lines[0][0] for step, _ in lines)
+        return cls(measure, lines, scores, folds_of, tuple(groups.values()), places, found, accept, ended)
 
     @cached_property
     def allowed(self) -> tuple[int, ...]:
@@ -117,7 +121,16 @@ class Table:
     def p(self, line: int, among: Sequence[int] | None = None) -> float:
         """Return the p-value of the hypothesis that no other line is better than one; see `Gains`."""
         others = [other for other in (self.allowed if among is None else among) if other != line]
-        return self._gains(others, line).p()
+        return min(1.0, self._correction * self._gains(others, line).p())
+
+    @property
+    def _correction(self) -> float:
+        """Factor of p-values for the lines that ended early (Bonferroni), which would have been compared, too.
+
+        Without it, the lines that are left would be chosen from all, and be tested as if no other had been tried.
+        """
+        compared = sum(not step.shuffled for step, _ in self.lines) - 1
+        return 1 + self.ended / max(compared, 1)
 
     @property
     def least_p(self) -> float:
@@ -141,7 +154,7 @@ class Table:
     def _better(self, lines: Sequence[int]) -> list[int]:
         """Return the lines that are significantly better than the first, by step-down."""
         first, *others = lines
-        return [others[i] for i in self._gains(others, first).significant(ALPHA)]
+        return [others[i] for i in self._gains(others, first).significant(ALPHA / self._correction)]
 
     def _label_free(self, lines: Sequence[int]) -> int:
         return self._best([line for line in lines if not self.lines[line][0].learner] or lines[:1])

@@ -250,10 +250,13 @@ def test_a_step_that_is_behind_is_trained_for_no_further_fold(tmp_path, monkeypa
     assert "lack of time" not in result.report
 
 
-def test_a_step_without_all_folds_is_not_compared():
+def test_a_step_without_all_folds_is_not_compared_but_counts_in_the_correction():
+    """Each of two steps is tested at half of the level, whether or not the other one's training ended early."""
     groups = [["a"], ["b"], ["c"]]
-    results = scored(BASE, [[0.3], [0.4], [0.3]], groups) | scored(TUNED, [[0.9], [0.9]], groups)
-    assert Table.of(results, "map@20").lines == ((BASE, "multilingual"),)
+    results = scored(BASE, [[0.3], [0.4], [0.3]], groups) | scored(PROJECTION, [[0.6], [0.8], [0.5]], groups)
+    alone, ended = Table.of(results, "map@20"), Table.of(results | scored(TUNED, [[0.9], [0.9]], groups), "map@20")
+    assert ended.lines == alone.lines == ((BASE, "multilingual"), (PROJECTION, "multilingual"))
+    assert ended.p(0) == pytest.approx(2 * alone.p(0))
 
 
 def test_no_label_of_a_held_out_group_is_trained_on_and_unlabelled_texts_are_searched_by_every_fold():
