@@ -15,7 +15,8 @@ from ray.experimental import internal_kv
 from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError, ProcessLost, first_line
 from metasearch.pipelines.study.cell import THREADS, CellJob
-from metasearch.pipelines.study.launchers import JobEnd, JobFolder, Launcher
+from metasearch.pipelines.study.folder import StudyFolder
+from metasearch.pipelines.study.launchers import JobEnd, Launcher
 from metasearch.runs import signals
 
 _PASSED = ("METASEARCH_", "HF_", "PYTHONPATH")
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 class Ray(Launcher):
     """Runs cells as tasks. Ray runs a task again whose node is lost, and the cell resumes from its checkpoint."""
 
-    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
+    def __init__(self, folder: StudyFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
         super().__init__(folder, place, threads, trust_remote_code)
         asked = self.place.settings
         address = asked.get("address", "auto")

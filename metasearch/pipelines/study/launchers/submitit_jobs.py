@@ -29,7 +29,8 @@ from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError
 from metasearch.io import atomic_write
 from metasearch.pipelines.study.cell import STOPPED, THREADS, CellJob
-from metasearch.pipelines.study.launchers import JobEnd, JobFolder, Launcher
+from metasearch.pipelines.study.folder import StudyFolder
+from metasearch.pipelines.study.launchers import JobEnd, Launcher
 from metasearch.runs import signals
 
 _FRUITLESS = 3
@@ -111,7 +112,7 @@ class Local(SubmititLauncher):
     tick = 0.25
     options = ("--until-eof",)
 
-    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
+    def __init__(self, folder: StudyFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
         super().__init__(folder, place, threads, trust_remote_code)
         # submitit hides all GPUs from local jobs that ask for none.
         gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -211,7 +212,7 @@ class Slurm(SubmititLauncher):
 
     tick = 5.0
 
-    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
+    def __init__(self, folder: StudyFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
         super().__init__(folder, place, threads, trust_remote_code)
         if lacking := [name for name in _COMMANDS if not shutil.which(name)]:
             raise ConfigError(
