@@ -156,6 +156,7 @@ def test_what_a_call_that_was_stopped_had_encoded_is_not_encoded_again(docs, mon
 
 
 def test_texts_that_an_earlier_release_kept_for_jobs_are_deleted(docs):
+    index(docs)
     write(docs.parent / "one/shards/plan.json", "{}")
     index(docs)
     assert not (docs.parent / "one/shards").exists()
