@@ -5,9 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from metasearch.config.extras import import_extra
-from metasearch.config.study import LauncherConfig
 from metasearch.pipelines.study.cell import CellJob
-from metasearch.pipelines.study.folder import StudyFolder
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 
 _MODULES = {"local": "submitit_jobs", "slurm": "submitit_jobs", "ray": "ray_jobs"}
 
@@ -32,16 +31,16 @@ class Launcher(ABC):
     options: ClassVar[Sequence[str]] = ("--cell",)
     tick = 1.0
 
-    def __init__(self, folder: StudyFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
-        self.place = place
-        self.folder = folder
-        self.threads = threads
+    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
+        self.place = stored.place
+        self.study = study
+        self.threads = stored.config.threads or 1
         self.active: dict[str, Any] = {}
-        self._trust = ("--trust-remote-code",) if trust_remote_code else ()
+        self._trust = ("--trust-remote-code",) if stored.config.encoder.trust_remote_code else ()
 
     def make_job(self, name: str) -> CellJob:
         """Return the job of a cell."""
-        return self.job(self.folder.at(name), self.folder.log(name), (*self.options, *self._trust))
+        return self.job(self.study.at(name), self.study.log(name), (*self.options, *self._trust))
 
     @abstractmethod
     def submit(self, names: Sequence[str]) -> Collection[str]:
@@ -62,9 +61,9 @@ class Launcher(ABC):
         """Let all jobs save what they have and end, or, `again`, end at once; does not wait."""
 
 
-def open_launcher(folder: StudyFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> Launcher:
+def open_launcher(study: StudyFolder, stored: StudyMetadata) -> Launcher:
     """Return the launcher of a study; `ConfigError` if its package is missing."""
-    module = f"{__name__}.{_MODULES[place.launcher]}"
-    found = import_extra(module, place.launcher, f"--launcher {place.launcher}")
+    name = stored.place.launcher
+    found = import_extra(f"{__name__}.{_MODULES[name]}", name, f"--launcher {name}")
     launchers: Mapping[str, type[Launcher]] = found.LAUNCHERS
-    return launchers[place.launcher](folder, place, threads, trust_remote_code)
+    return launchers[name](study, stored)
