@@ -47,7 +47,7 @@ class EncoderError(MetasearchError):
 
 
 class CellsFailed(MetasearchError):
-    """Runs of a study failed and the others are done, or jobs of an index failed and texts are left."""
+    """Runs of a study failed and the others are done."""
 
     exit_code = 7
 

@@ -44,7 +44,7 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 LONGEST = (
-    "documents_run", "stored", "contributing", "installation", "spread", "one_figure", "scripts", "export_cli",
+    "documents_run", "stored", "contributing", "installation", "one_figure", "scripts", "export_cli",
     "cell_jobs", "training_resume", "production", "startup", "processes_cli", "frozen", "structure", "qdrant",
     "tune", "pieces", "adapt", "tables", "crossval", "cards", "vocabulary", "saved_and_opened", "encoder_settings",
     "compressed_export", "prepared_distillation", "compare", "postgresql", "distill_resume", "reload",

@@ -317,18 +317,16 @@ def jobs(what: str = "Runs at a time") -> Callable[[F], F]:
 moved_encoder = encoder("New place of the index's encoder, if it has moved.")
 
 
-def launcher_of(help: str) -> Callable[[F], F]:
-    """Return the options `--launcher`, with its help, and `--launcher-set`."""
-    return options_group(
-        click.option("--launcher", type=click.Choice(list(SETTINGS)), help=help),
-        click.option(
-            "--launcher-set", "launcher_settings", multiple=True, metavar="KEY=VALUE",
-            help="Request to the launcher for each job, such as cpus=4 or time=4:00:00; repeatable.",
-        ),
-    )  # fmt: skip
-
-
-launcher = launcher_of("Launcher of the runs: this machine, Slurm or a Ray cluster; by default the one used before.")
+launcher = options_group(
+    click.option(
+        "--launcher", type=click.Choice(list(SETTINGS)),
+        help="Launcher of the runs: this machine, Slurm or a Ray cluster; by default the one used before.",
+    ),
+    click.option(
+        "--launcher-set", "launcher_settings", multiple=True, metavar="KEY=VALUE",
+        help="Request to the launcher for each run, such as cpus=4 or time=4:00:00; repeatable.",
+    ),
+)  # fmt: skip
 """Where the cells of a study run."""
 
 track = click.option(

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from metasearch.cli import _options
-from metasearch.cli._settings import execute, library, reject_unused_options
+from metasearch.cli._settings import execute, library
 from metasearch.config.base import Settings
 from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError
@@ -39,14 +39,7 @@ def command(
       metasearch resume studies/lareqa --jobs 2
       metasearch resume studies/lareqa/cells/maml-trans/fold-0-seed-1
     """
-    from metasearch.pipelines.folders import find_shards, kind_of, open_run
-
-    if encode_shards := find_shards(folder):
-        idle = ("jobs", "launcher", "launcher_settings", "trackers", "as_json")
-        reject_unused_options(*idle, why=f"{folder} has shards of an index, which this process encodes")
-        _follow(until_eof)
-        click.echo(f"{encode_shards(folder, trust_remote_code):,} parts encoded")
-        return
+    from metasearch.pipelines.folders import kind_of, open_run
     from metasearch.pipelines.run import WAIT_SECONDS
 
     if kind_of(folder) == "study":
@@ -63,7 +56,8 @@ def command(
     for name, value in (("jobs", jobs), ("launcher", launcher), ("launcher-set", launcher_settings)):
         if value:
             raise ConfigError(f"--{name} is for studies; {folder} is one run")
-    _follow(until_eof)
+    if until_eof:
+        threading.Thread(target=_stop_at_eof, daemon=True).start()
     # What the process of a killed runner has reached is saved first.
     patience = WAIT_SECONDS if cell or until_eof else 0
     resumed = open_run(folder)
@@ -81,11 +75,6 @@ def _tell_changes(config: Settings) -> None:
         changes = {str(error): None}
     for change in changes:
         log.warning("%s; it continues as it began", change)
-
-
-def _follow(until_eof: bool) -> None:
-    if until_eof:
-        threading.Thread(target=_stop_at_eof, daemon=True).start()
 
 
 def _stop_at_eof() -> None:

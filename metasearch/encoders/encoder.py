@@ -20,7 +20,6 @@ from metasearch.encoders.device import fast_in_bfloat16
 from metasearch.encoders.features import Features, Output, TextReader
 from metasearch.encoders.lengths import (
     BATCH_TOKENS,
-    GPU_BATCH_TEXTS,
     complete,
     encode_in_batches,
 )
@@ -40,8 +39,10 @@ log = logging.getLogger(__name__)
 
 _LOW_BATCH_TOKENS = 2048
 """Tokens of a batch in bfloat16 on a CPU, where products are so fast that calls count more."""
+_GPU_BATCH_TEXTS = 1024
+"""Texts of a batch on a GPU, at most."""
 _GPU_BATCH_TOKENS = 16_384
-"""The same on a GPU, where a batch costs as much time to launch as to compute if it is smaller."""
+"""Tokens of a batch on a GPU, where a batch costs as much time to launch as to compute if it is smaller."""
 _TOKENISED_AT_ONCE = 4096
 _REMEMBERED = 2**19
 """Texts whose tokens are remembered; half a kilobyte each."""
@@ -372,7 +373,7 @@ class Encoder:
         network.eval()
         on_cpu = self.device.type == "cpu"
         tokens = BATCH_TOKENS if self.precision == "float32" else _LOW_BATCH_TOKENS
-        most = (batch_size, tokens) if on_cpu else (max(batch_size, GPU_BATCH_TEXTS), _GPU_BATCH_TOKENS)
+        most = (batch_size, tokens) if on_cpu else (max(batch_size, _GPU_BATCH_TEXTS), _GPU_BATCH_TOKENS)
         with torch.no_grad():
             vectors = encode_in_batches(lengths, embed, *most, self.on_progress)
         # A dev score may be taken in the middle of training, which keeps its mode.

@@ -95,9 +95,6 @@ def _cut(text: str, size: int, left: bool) -> str:
 BATCH_TOKENS = 1024
 """Tokens of a batch on a CPU, padding included: what passes between layers then stays in its caches."""
 
-GPU_BATCH_TEXTS = 1024
-"""Texts of a batch on a GPU, at most."""
-
 
 def batches(lengths: NDArray[np.int64], most: int, tokens: int | None = None) -> Iterator[tuple[int, int]]:
     """Yield start and end of batches for texts sorted by descending length.

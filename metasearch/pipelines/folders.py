@@ -1,9 +1,8 @@
-"""Kinds of folders: what resumes a run or shards, and what checks an index and opens its encoder.
+"""Kinds of folders: what resumes a run, and what checks an index and opens its encoder.
 
 An entry is written as `module:name` and imported when it is used, so that a command loads only the kinds it meets.
 """
 
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,6 @@ ENTRIES = {
     "tune": "metasearch.search.tune.job:TuneRun",
 }
 """Kind in `config.yaml` → class of the run."""
-SHARDS = "metasearch.search.query.shards:encode_shards"
-PLAN = "plan.json"
-"""File that shows a folder of shards of an index."""
 INDEX_EXISTS = "metasearch.search.index.database:exists"
 INDEX_CHECK = "metasearch.search.index.check:check_index"
 INDEX_NAMED = "metasearch.search.index.stores:is_index"
@@ -35,12 +31,6 @@ def load_entry(entry: str) -> Any:
     """Return a function or class by `module:name`."""
     module, _, name = entry.partition(":")
     return getattr(import_module(module), name)
-
-
-def find_shards(folder: Path) -> Callable[[Path, bool], int] | None:
-    """Return the function `(folder, trust_remote_code)` that encodes shards of an index; None for another folder."""
-    found: Callable[[Path, bool], int] | None = load_entry(SHARDS) if (folder / PLAN).is_file() else None
-    return found
 
 
 def examine_index(folder: Path) -> Section:

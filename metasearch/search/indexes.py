@@ -1,8 +1,7 @@
 """Indexes and searches by the names of folders and encoders."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,10 +25,8 @@ from metasearch.search.index.plan import Learned
 from metasearch.search.index.stores import database, open_store
 from metasearch.search.index.writer import writing
 from metasearch.search.inference.open import load_reader
-from metasearch.search.query.passages import EncodePortions
 from metasearch.search.query.roots import known_root
 from metasearch.search.query.searcher import QUERY, Searcher
-from metasearch.search.query.shards import EncoderPlan
 from metasearch.search.query.update import UpdateResult, update
 from metasearch.search.settings import IndexSettings, RankingSettings, without_password
 
@@ -54,7 +51,6 @@ def index_documents(
     ranking: Mapping[str, Any] | None = None,
     root: Path | None = None,
     site: str | None = None,
-    spread: Callable[[EncoderPlan, Path], AbstractContextManager[EncodePortions]] | None = None,
 ) -> UpdateResult:
     """Make an index of exactly these documents; then, if asked, copy it to a database.
 
@@ -74,7 +70,6 @@ def index_documents(
             folder that is named, or the common parent of all.
         site: address of the root, such as `https://help.example.org/`, from which hits get their addresses; by default
             the index's site. The empty text removes it.
-        spread: opens what encodes new passages instead of this process, such as jobs on other machines.
 
     Raises:
         ConfigError: a key is unknown, a value is wrong or differs from the index, the site is no absolute address, a
@@ -105,11 +100,7 @@ def index_documents(
     same = kind is not None and kind.fingerprint == loaded.fingerprint
     loaded.choose_precision(settings.precision, tried=same)
     known_as = kind.encoder if kind and same else absolute_encoder(name)
-    by = None
-    if spread:
-        plan = EncoderPlan.of(loaded, absolute_encoder(name), dict(settings.prompts), device)
-        by = partial(spread, plan)
-    result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, site, by)
+    result = update(folder, paths, loaded, settings, known_as, drop, strict, callback, ranked, root, site)
     if target and to:
         store = LocalStore.open(folder)
         words, heard = Searcher(store, loaded).cut_words, partial(callback.on_encode, "copied")

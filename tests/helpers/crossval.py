@@ -40,8 +40,8 @@ class Inline:
     tick = 0.0
     begun: list[str]
 
-    def __init__(self, study, place, threads, trust_remote_code):
-        self.study, self.trust = study, trust_remote_code
+    def __init__(self, study, stored):
+        self.study, self.trust = study, stored.config.encoder.trust_remote_code
         self.active = {}
 
     def submit(self, names):

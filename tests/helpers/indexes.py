@@ -1,8 +1,6 @@
 """Small indexes of made vectors, and what a search of them has to find by plain arithmetic."""
 
 import hashlib
-import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,10 +140,3 @@ class Given:
 
     def encode(self, texts, role):
         return self.vectors[[int(text) for text in texts]]
-
-
-def content(folder):
-    """Return all rows of an index; the file itself also counts its transactions."""
-    with closing(sqlite3.connect(f"{folder}/index.sqlite")) as database:
-        tables = [table for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {table: database.execute(f"SELECT rowid, * FROM {table} ORDER BY rowid").fetchall() for table in tables}

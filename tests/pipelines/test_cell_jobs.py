@@ -92,7 +92,7 @@ def test_squeue_alone_tells_which_jobs_have_ended_and_who_submitted_one_unnoted(
     with slurm.cluster(tmp_path / "bin") as cluster:
         for number, state in (("7", "CANCELLED"), ("8", "RUNNING"), ("10", "PENDING"), ("11", "TIMEOUT")):
             slurm._note(cluster, number, state=state, script=str(study.jobs / f"{number}_submission.sh"))
-        launcher = submitit_jobs.Slurm(study, stored.place, 1, False)
+        launcher = submitit_jobs.Slurm(study, stored)
         assert slurm._jobs(cluster)["10"]["state"] == "CANCELLED"
         assert said() == ["cancelling 10 of a runner that was killed while it submitted"]
         monkeypatch.setattr(submitit_jobs, "_LATE_SECONDS", 0)

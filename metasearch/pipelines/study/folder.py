@@ -9,6 +9,7 @@ results.jsonl    the scores of all finished cells
 report.md        the main table
 """
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,8 +20,7 @@ from metasearch.config.base import FrozenConfig
 from metasearch.config.study import LauncherConfig, StudyConfig
 from metasearch.errors import RunFolderError
 from metasearch.evaluation.study.read import STUDY_FILE
-from metasearch.io import atomic_write, held, taken
-from metasearch.pipelines.study.launchers import JobFolder
+from metasearch.io import atomic_write, held, read_bytes, taken
 from metasearch.runs.folder import RunFolder
 
 
@@ -42,12 +42,15 @@ class StudyMetadata(FrozenConfig):
     config: StudyConfig
 
 
-class StudyFolder(JobFolder):
+class StudyFolder:
     """Read and write a study's files."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path)
+        self.path = path.resolve()
         self.report = self.path / "report.md"
+        self.jobs = self.path / "jobs"
+        self.queue = self.jobs / "cells.json"
+        self.stop = self.jobs / "stop"
         self._file = self.path / STUDY_FILE
 
     @property
@@ -60,6 +63,17 @@ class StudyFolder(JobFolder):
         """Whether any job can be resumed, or may be in a cluster's queue."""
         # `begun` looks below a folder, and so at all cells at once.
         return RunFolder(self.path / "cells").begun or bool(self.queued())
+
+    def queued(self) -> dict[str, str]:
+        """Return the cells that a runner has submitted to a cluster and has not seen to end, with their job numbers."""
+        try:
+            return {str(name): str(number) for name, number in json.loads(read_bytes(self.queue)).items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, AttributeError) as error:
+            raise RunFolderError(
+                f"{self.queue} cannot be read: {error}. Delete it when the queue has no job of it"
+            ) from None
 
     def stored(self) -> StudyMetadata:
         """Return the stored configuration; `RunFolderError` if it is missing."""

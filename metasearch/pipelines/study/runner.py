@@ -284,9 +284,7 @@ def begin(
         # A finished study is only read, which another version may do.
         if len(done) < len(cells):
             _require_versions(study, stored)
-            launcher = open_launcher(
-                study, stored.place, stored.config.threads or 1, stored.config.encoder.trust_remote_code
-            )
+            launcher = open_launcher(study, stored)
             failed = Pool(study, stored, cells, done, launcher, jobs or stored.place.jobs).run()
         if not failed:
             shutil.rmtree(study.jobs, ignore_errors=True)

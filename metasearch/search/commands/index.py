@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import click
 from metasearch.cli import _options
 from metasearch.cli._settings import print_result, reject_unused_options
 from metasearch.config.run import DEFAULT_ENCODER
-from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError, quoted
 from metasearch.search.settings import IndexSettings, RankingSettings, without_password
 
@@ -25,7 +23,6 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
         "Encoder": "encoder prompt neutral precision device trust_remote_code",
         "Ranking, kept in the index": "hybrid expand balance by",
         "Databases": "to",
-        "Jobs": "launcher launcher_settings jobs",
     },
 )
 @click.argument("documents", nargs=-1, type=click.Path(path_type=Path))
@@ -55,14 +52,10 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
 )
 @click.option("--strict", is_flag=True, help="Fail on unreadable documents, rows and languages.")
 @click.option("--prune", "drop", is_flag=True, help="Remove documents that were not named, even if they exist.")
-@_options.launcher_of("Encode in jobs: on this machine, on Slurm or on Ray.")
-@_options.jobs("Jobs of the launcher")
 @_options.options_group(_options.device, _options.trust, _options.as_json("the counts"))
 def command(
-    documents: tuple[Path, ...], output: Path | None, explain: Path | None, as_json: bool, launcher: str | None,
-    launcher_settings: Sequence[str],
-    jobs: int | None, **asked: Any,
-) -> None:  # fmt: skip
+    documents: tuple[Path, ...], output: Path | None, explain: Path | None, as_json: bool, **asked: Any
+) -> None:
     """Index exactly these DOCUMENTS in INDEX: files and folders of txt, md, html, pdf, docx, and of rows.
 
     A second call encodes new texts and removes deleted ones; a stopped call continues. Rows are in jsonl, csv, tsv,
@@ -76,7 +69,6 @@ def command(
       metasearch index help-pages news.jsonl --encoder runs/maml/model --neutral -o all.index
       metasearch index faq.csv --column answer --language de -o faq.index
       metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
-      metasearch index help-pages -o help.index --launcher slurm --launcher-set "cpus=4 partition=cpu"
       metasearch index -o help.index --balance --site https://help.example.org/
       metasearch index help-pages --explain help-pages/de/faq.html
     """
@@ -89,19 +81,12 @@ def command(
         return
     if output is None:
         raise ConfigError("Missing option '-o' / '--output': the folder of the index")
-    place = LauncherConfig.parse(launcher, launcher_settings)
-    if jobs and not place:
-        raise ConfigError(f"--jobs {jobs} goes with --launcher local, slurm or ray")
     if not documents:
         _change(output, ranking, as_json, **asked)
         return
     both = [*_options.settings_in(IndexSettings), *_options.settings_in(RankingSettings)]
     own = {_options.parameter_name(*setting) for setting in both} | {"prompt"}
     how = {name: value for name, value in asked.items() if name not in own}
-    if place:
-        from metasearch.search.spread import by_jobs
-
-        how["spread"] = partial(by_jobs, place, jobs, how["trust_remote_code"])
     with ProgressBar("index") as bar:
         done = index_documents(documents, output, asked=settings, callback=bar, ranking=ranking, **how)
     if as_json:

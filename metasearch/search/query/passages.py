@@ -1,6 +1,6 @@
 """Cuts documents into passages as an encoder reads them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from metasearch.config.roles import Role
@@ -8,19 +8,12 @@ from metasearch.data.languages import detectable, detector
 from metasearch.encoders.encoder import Encoder
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import OTHER_COLUMNS, Settings
-from metasearch.search.documents.passage import Passage
-from metasearch.search.index.maps import Vectors
 from metasearch.search.settings import ALWAYS, IndexSettings
 
 _LENGTH = 128
 """Tokens of a passage by default, if the encoder reads so many."""
 ROLE: Role = "candidate"
 """In which passages are encoded; queries are questions."""
-
-
-Portion = Sequence[Passage]
-EncodePortions = Callable[[Iterable[Portion]], Iterator[tuple[Portion, Vectors]]]
-"""Yields portions of passages in turn with their vectors, `(n, D)`."""
 
 
 def cutting(settings: IndexSettings, encoder: Encoder) -> tuple[IndexSettings, Settings]:

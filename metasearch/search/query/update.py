@@ -4,9 +4,10 @@ import json
 import logging
 import os
 import pickle
+import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import islice
@@ -39,19 +40,15 @@ from metasearch.search.documents.read import (
     sources,
 )
 from metasearch.search.index.base import CopyResult, FilePlaces, Kind, SourceFile, passage_keys
-from metasearch.search.index.maps import Vectors
 from metasearch.search.index.places import place_facts, shown
 from metasearch.search.index.writer import IndexWriter, writing
 from metasearch.search.query.estimate import check, renewed
-from metasearch.search.query.passages import ROLE, EncodePortions, Portion, cutting
+from metasearch.search.query.passages import ROLE, cutting
 from metasearch.search.query.roots import Root
-from metasearch.search.query.shards import remove_shards
 from metasearch.search.settings import ALWAYS, IndexSettings
 
 log = logging.getLogger(__name__)
 
-Spread = Callable[[Path], AbstractContextManager[EncodePortions]]
-"""Opens what encodes for the index in a folder, which is locked."""
 Sample = dict[str, dict[bytes, Passage]]
 """Language → some passages in it, by key."""
 _AT_ONCE = 1024
@@ -100,7 +97,6 @@ def update(
     ranking: Mapping[str, Any] | None = None,
     root: Path | None = None,
     site: str | None = None,
-    spread: Spread | None = None,
 ) -> UpdateResult:
     """Make a new or existing index contain exactly these documents.
 
@@ -108,7 +104,6 @@ def update(
     until all is done. With `drop`, existing documents that are not named leave the index; with `strict`, everything
     unreadable is an error. `name` is the name under which the index remembers the encoder, `ranking` how it is to be
     searched, `root` the folder to which paths of documents are relative (`Root.choose`), and `site` its address.
-    `spread` opens what encodes new passages in place of this process.
     """
     settings, cut = cutting(settings, encoder)
     stored = settings.model_dump(mode="json") | {"precision": encoder.precision}
@@ -119,7 +114,7 @@ def update(
         log.warning("column '%s' has no effect: no document has rows, such as .jsonl and .csv", settings.column)
     if settings.detect and ALWAYS not in settings.detect and is_known(settings.language or ""):
         log.warning("detect has no effect: texts without a language get the language '%s'", settings.language)
-    with writing(folder, kind) as store, nullcontext() if spread is None else spread(folder) as others:
+    with writing(folder, kind) as store:
         store.verify()
         where = Root.choose(store, paths, documents, root, drop)
         documents, before = decide(where.rename(documents), cut), store.files
@@ -130,7 +125,7 @@ def update(
             raise DataError(f"{folder}: no document has text")
         check(encoder, settings.neutral, store.plan, found.languages + Counter(store.languages))
         unknown = _unknown(found, encoder)
-        _encode(found, encoder, callback, others)
+        _encode(found, encoder, callback)
         new = renewed(store, found.files, encoder, settings.neutral)
         ranked: dict[str, Any] = {} if ranking is None else {"ranking": dict(ranking)}
         ranked["translated"] = found.are_translated()
@@ -138,8 +133,7 @@ def update(
         done = store.finish(found.files, new, unknown)
         assert done.quantised  # caches what goes through a projection
         passages, languages, neutral = done.places, done.languages, done.plan.languages
-        if others is None:  # those of jobs that were not continued
-            remove_shards(folder)
+        shutil.rmtree(folder / "shards", ignore_errors=True)  # texts for jobs, of an earlier release
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
         encoder=kind.encoder,
@@ -165,23 +159,17 @@ def _unknown(found: "Plan", encoder: Encoder) -> dict[str, str]:
     return {tag: reason for tag, reason in reasons.items() if reason}
 
 
-def _encode(found: "Plan", encoder: Encoder, callback: Callback, others: EncodePortions | None) -> None:
+def _encode(found: "Plan", encoder: Encoder, callback: Callback) -> None:
     done = 0
 
     def heard(now: int, _: int) -> None:
         callback.on_encode("passages", done + now, len(found.new))
 
-    def encode_here(portions: Iterable[Portion]) -> Iterator[tuple[Portion, Vectors]]:
-        for some in portions:
+    try:
+        for some in found.portions():
             with report_progress(encoder, heard):
                 vectors = encoder.encode([passage.text for passage in some], ROLE)
             encoder.forget()
-            yield some, vectors
-
-    try:
-        for some, vectors in (others if others and found.new else encode_here)(found.portions()):
-            if others:
-                heard(len(some), len(some))
             found.store.upsert(vectors, some, passage_keys(some))
             done += len(some)
     except KeyboardInterrupt:

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 
 from metasearch.config.measure import Pool
 from metasearch.config.projection import ProjectionSettings
 from metasearch.data.benchmark import Benchmark
-from metasearch.data.records import RetrievalData
 from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
@@ -26,13 +25,13 @@ from metasearch.runs.callbacks import Callback
 from metasearch.runs.signals import interrupted
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.estimate import estimate_plan
-from metasearch.search.query.searcher import Searcher
+from metasearch.search.query.passages import ROLE
+from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.settings import TuneConfig
-from metasearch.search.tune.adapt.searched import PlannedEncoder, SearchedIndex
+from metasearch.search.tune.adapt.searched import SearchedIndex, score_test
 from metasearch.search.tune.labels import Labels
-from metasearch.search.tune.page_ranking import evaluate_pages
 from metasearch.search.tune.steps import Step
-from metasearch.search.tune.training import prepare, shuffled
+from metasearch.search.tune.training import prepare
 
 _TIMED = 64
 """Passages that are encoded to tell how long others take."""
@@ -93,7 +92,7 @@ class Workshop:
         """Return the scores and rankings of a step on the test split in each pool."""
         if self.searched and not step.trains:
             return self.searched.score(step, benchmark, ranked)
-        test, sharpness = cast(RetrievalData, benchmark.split.test), None
+        sharpness = None
         if step.trains:
             trained = self.make(step, benchmark, callback)
             encoder: TextEncoder = CachedEncoder(trained.choose_precision(self.encoder.precision))
@@ -103,10 +102,9 @@ class Workshop:
                 encoder = ProjectedEncoder(encoder, self._projection(benchmark, callback))
         if self.searched:
             plan = estimate_plan(encoder, self.searched.passages)
-            encoder, sharpness = PlannedEncoder(encoder, plan), plan.sharpness
-        if step.shuffled and not step.learns:
-            test = shuffled(test, benchmark.fold)
-        return {pool: evaluate_pages(encoder, test, benchmark.measures, pool, sharpness) for pool in ranked}
+            encoder = ProjectedEncoder(ProjectedEncoder(encoder, plan.documents, (ROLE,)), plan.queries, (QUERY,))
+            sharpness = plan.sharpness
+        return score_test(encoder, step, benchmark, ranked, sharpness)
 
     def make(self, step: Step, benchmark: Benchmark, callback: Callback) -> Encoder:
         """Return an encoder, made from the training split of a benchmark, without an adapter.

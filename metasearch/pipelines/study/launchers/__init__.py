@@ -1,47 +1,14 @@
 """Launchers submit jobs to this machine, Slurm or a Ray cluster, report their ends, and stop them."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from metasearch.config.extras import import_extra
-from metasearch.config.study import LauncherConfig
-from metasearch.errors import RunFolderError
-from metasearch.io import read_bytes
 from metasearch.pipelines.study.cell import CellJob
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 
 _MODULES = {"local": "submitit_jobs", "slurm": "submitit_jobs", "ray": "ray_jobs"}
-
-
-class JobFolder:
-    """Where jobs work, and what a launcher keeps about them in `jobs/`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path.resolve()
-        self.jobs = self.path / "jobs"
-        self.queue = self.jobs / "cells.json"
-        self.stop = self.jobs / "stop"
-
-    def at(self, name: str) -> Path:
-        """Return the folder that a job resumes."""
-        return self.path
-
-    def log(self, name: str) -> Path:
-        """Return a job's log."""
-        return self.jobs / f"{name}.log"
-
-    def queued(self) -> dict[str, str]:
-        """Return the jobs that a runner has submitted to a cluster and has not seen to end, with their numbers."""
-        try:
-            return {str(name): str(number) for name, number in json.loads(read_bytes(self.queue)).items()}
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, AttributeError) as error:
-            raise RunFolderError(
-                f"{self.queue} cannot be read: {error}. Delete it when the queue has no job of it"
-            ) from None
 
 
 class JobEnd(NamedTuple):
@@ -52,32 +19,32 @@ class JobEnd(NamedTuple):
 
 
 class Launcher(ABC):
-    """Runs the jobs of a folder, each by its name: a study's cells, or the jobs that encode an index.
+    """Runs the jobs of a study, one for each cell.
 
     Attributes:
         job: class of the jobs.
         tick: seconds to wait between two looks.
-        active: jobs by name that have not ended; some perhaps submitted by an earlier runner.
+        active: jobs by cell that have not ended; some perhaps submitted by an earlier runner.
     """
 
     job: ClassVar[type[CellJob]] = CellJob
     options: ClassVar[Sequence[str]] = ("--cell",)
     tick = 1.0
 
-    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
-        self.place = place
-        self.folder = folder
-        self.threads = threads
+    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
+        self.place = stored.place
+        self.study = study
+        self.threads = stored.config.threads or 1
         self.active: dict[str, Any] = {}
-        self._trust = ("--trust-remote-code",) if trust_remote_code else ()
+        self._trust = ("--trust-remote-code",) if stored.config.encoder.trust_remote_code else ()
 
     def make_job(self, name: str) -> CellJob:
-        """Return the job of this name."""
-        return self.job(self.folder.at(name), self.folder.log(name), (*self.options, *self._trust))
+        """Return the job of a cell."""
+        return self.job(self.study.at(name), self.study.log(name), (*self.options, *self._trust))
 
     @abstractmethod
     def submit(self, names: Sequence[str]) -> Collection[str]:
-        """Submit jobs, whose folders exist; return the names of the accepted ones."""
+        """Submit cells, whose run folders exist; return the names of the accepted ones."""
 
     def collect(self) -> Mapping[str, JobEnd]:
         """Return the jobs that have ended since the last call."""
@@ -94,9 +61,9 @@ class Launcher(ABC):
         """Let all jobs save what they have and end, or, `again`, end at once; does not wait."""
 
 
-def open_launcher(folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> Launcher:
-    """Return the launcher of a folder's jobs; `ConfigError` if its package is missing."""
-    module = f"{__name__}.{_MODULES[place.launcher]}"
-    found = import_extra(module, place.launcher, f"--launcher {place.launcher}")
+def open_launcher(study: StudyFolder, stored: StudyMetadata) -> Launcher:
+    """Return the launcher of a study; `ConfigError` if its package is missing."""
+    name = stored.place.launcher
+    found = import_extra(f"{__name__}.{_MODULES[name]}", name, f"--launcher {name}")
     launchers: Mapping[str, type[Launcher]] = found.LAUNCHERS
-    return launchers[place.launcher](folder, place, threads, trust_remote_code)
+    return launchers[name](study, stored)

@@ -12,10 +12,10 @@ import ray
 from ray.exceptions import RayError
 from ray.experimental import internal_kv
 
-from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError, ProcessLost, first_line
 from metasearch.pipelines.study.cell import THREADS, CellJob
-from metasearch.pipelines.study.launchers import JobEnd, JobFolder, Launcher
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
+from metasearch.pipelines.study.launchers import JobEnd, Launcher
 from metasearch.runs import signals
 
 _PASSED = ("METASEARCH_", "HF_", "PYTHONPATH")
@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 class Ray(Launcher):
     """Runs cells as tasks. Ray runs a task again whose node is lost, and the cell resumes from its checkpoint."""
 
-    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
-        super().__init__(folder, place, threads, trust_remote_code)
+    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
+        super().__init__(study, stored)
         asked = self.place.settings
         address = asked.get("address", "auto")
         passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED)}

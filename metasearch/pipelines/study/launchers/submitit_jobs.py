@@ -29,7 +29,8 @@ from metasearch.config.study import LauncherConfig
 from metasearch.errors import ConfigError
 from metasearch.io import atomic_write
 from metasearch.pipelines.study.cell import STOPPED, THREADS, CellJob
-from metasearch.pipelines.study.launchers import JobEnd, JobFolder, Launcher
+from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
+from metasearch.pipelines.study.launchers import JobEnd, Launcher
 from metasearch.runs import signals
 
 _FRUITLESS = 3
@@ -111,12 +112,12 @@ class Local(SubmititLauncher):
     tick = 0.25
     options = ("--until-eof",)
 
-    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
-        super().__init__(folder, place, threads, trust_remote_code)
+    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
+        super().__init__(study, stored)
         # submitit hides all GPUs from local jobs that ask for none.
         gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
         shown = ["-u", "CUDA_VISIBLE_DEVICES"] if gpus is None else [f"CUDA_VISIBLE_DEVICES={gpus}"]
-        self.executor = submitit.LocalExecutor(folder.jobs, python=_python(self.threads, *shown))
+        self.executor = submitit.LocalExecutor(study.jobs, python=_python(self.threads, *shown))
         self.executor.update_parameters(timeout_min=_UNLIMITED, stderr_to_stdout=True)
         # Nothing is ever written to the pipe: it is closed when this process ends, however that happens.
         self._input, self._alive = os.pipe()
@@ -211,16 +212,16 @@ class Slurm(SubmititLauncher):
 
     tick = 5.0
 
-    def __init__(self, folder: JobFolder, place: LauncherConfig, threads: int, trust_remote_code: bool) -> None:
-        super().__init__(folder, place, threads, trust_remote_code)
+    def __init__(self, study: StudyFolder, stored: StudyMetadata) -> None:
+        super().__init__(study, stored)
         if lacking := [name for name in _COMMANDS if not shutil.which(name)]:
             raise ConfigError(
                 f"{lacking[0]} is not found: --launcher slurm needs Slurm's commands, as a login node has them"
             )
-        self.executor = _Slurm(folder.jobs, max_num_timeout=_UNLIMITED, python=_python(self.threads))
+        self.executor = _Slurm(study.jobs, max_num_timeout=_UNLIMITED, python=_python(self.threads))
         self.executor.update_parameters(**slurm_parameters(self.place, self.threads))
-        self.active = {name: submitit.SlurmJob(folder.jobs, number) for name, number in folder.queued().items()}
-        folder.stop.unlink(missing_ok=True)
+        self.active = {name: submitit.SlurmJob(study.jobs, number) for name, number in study.queued().items()}
+        study.stop.unlink(missing_ok=True)
         self._commands = _SlurmCommands()
         self._states: dict[str, str] = {}  # by number, as of the last look at the queue
         self._ended: dict[str, float] = {}  # when that look first showed the end of a job
@@ -231,14 +232,14 @@ class Slurm(SubmititLauncher):
 
     def make_job(self, name: str) -> CellJob:
         """Return a job that ends at once where all have been stopped."""
-        return replace(cast(RequeuedCell, super().make_job(name)), stop=self.folder.stop)
+        return replace(cast(RequeuedCell, super().make_job(name)), stop=self.study.stop)
 
     def submit(self, names: Sequence[str]) -> Collection[str]:
         """Submit jobs, as many as Slurm accepts for now."""
         if time.monotonic() - self._refused < _POLL_SECONDS:
             return ()
         for count, name in enumerate(names):
-            self.executor.update_parameters(job_name=f"{self.folder.path.name}/{name}")
+            self.executor.update_parameters(job_name=f"{self.study.path.name}/{name}")
             try:
                 # submitit prints what `sbatch` writes, beside raising it.
                 with _detached(0), _clean_environment(), redirect_stderr(io.StringIO()):
@@ -261,7 +262,7 @@ class Slurm(SubmititLauncher):
         if self.active and time.monotonic() - self._polled >= wait:
             self._look()
         with suppress(OSError):  # NFS then asks its server for what is new in the folder
-            self.folder.jobs.chmod(self.folder.jobs.stat().st_mode)
+            self.study.jobs.chmod(self.study.jobs.stat().st_mode)
         if found := super().collect():
             self._note()
         return found
@@ -285,7 +286,7 @@ class Slurm(SubmititLauncher):
         self._told.clear()
         # Slurm signals the steps of a job, and one that begins at this moment may have none yet.
         with suppress(OSError):
-            self.folder.stop.touch()
+            self.study.stop.touch()
         if not self._look() and again:
             log.warning("Slurm does not answer; its jobs continue, and the same command finds them")
             self.active = {}
@@ -322,7 +323,7 @@ class Slurm(SubmititLauncher):
         unknown = [
             number
             for number, job in (self._commands.jobs() or {}).items()
-            if Path(job.script).parent == self.folder.jobs and number not in known and job.state not in _ENDED
+            if Path(job.script).parent == self.study.jobs and number not in known and job.state not in _ENDED
         ]
         if unknown:
             log.warning("cancelling %s of a runner that was killed while it submitted", ", ".join(unknown))
@@ -331,7 +332,7 @@ class Slurm(SubmititLauncher):
     def _note(self) -> None:
         """Write the numbers of the jobs down, for the next runner."""
         numbers = {name: job.job_id for name, job in self.active.items()}
-        atomic_write(self.folder.queue, json.dumps(numbers, indent=1) + "\n")
+        atomic_write(self.study.queue, json.dumps(numbers, indent=1) + "\n")
 
 
 class _Slurm(submitit.SlurmExecutor):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import cast
 
 import numpy as np
@@ -23,7 +24,7 @@ from metasearch.search.index.page_scores import sharpness_for, spread_of
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.query.searcher import QUERY, Searcher
 from metasearch.search.tune.adapt.metric import learn_adapter
-from metasearch.search.tune.page_ranking import evaluate_pages
+from metasearch.search.tune.page_ranking import Boosts, evaluate_pages
 from metasearch.search.tune.steps import REMEMBERED, Step
 from metasearch.search.tune.training import shuffled
 
@@ -107,9 +108,7 @@ class SearchedIndex:
         own = [[numbers[page] for page in each] for each in of_text.values()]
         return LabelledQueries.of(self.encode([*of_text], QUERY), own, found), [*numbers]
 
-    def _boosts(
-        self, step: Step, train: RetrievalData, test: RetrievalData, fold: int
-    ) -> dict[str, tuple[list[str], float]]:
+    def _boosts(self, step: Step, train: RetrievalData, test: RetrievalData, fold: int) -> Boosts:
         """Return what pages gain for questions of the test split by the labelled queries of the train split."""
         if step.learner != REMEMBERED or not self.plan.sharpness:
             return {}
@@ -132,28 +131,16 @@ class SearchedIndex:
             right = shuffled(train, benchmark.fold) if step.shuffled else train
             adapter = partial(mapped, matrix=search.adapter(step.learner, right))
             encoder = ProjectedEncoder(encoder, adapter, (QUERY,))
-        if step.shuffled and not step.learns:
-            test = shuffled(test, benchmark.fold)
-        sharpness, boosts = search.plan.sharpness, search._boosts(step, train, test, benchmark.fold)
-        return {pool: evaluate_pages(encoder, test, benchmark.measures, pool, sharpness, boosts) for pool in pools}
+        boosts = search._boosts(step, train, test, benchmark.fold)
+        return score_test(encoder, step, benchmark, pools, search.plan.sharpness, boosts)
 
 
-# The search of an index of the same passages by another encoder, as such an index would be searched.
-
-
-@dataclass(frozen=True)
-class PlannedEncoder:
-    """An encoder through a plan."""
-
-    before: TextEncoder
-    plan: SearchPlan
-
-    @property
-    def device(self) -> torch.device:
-        """Where texts are encoded."""
-        return self.before.device
-
-    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return unit vectors of texts, `(len(texts), D)`."""
-        vectors = self.before.encode(texts, role)
-        return self.plan.queries(vectors) if role == QUERY else self.plan.documents(vectors)
+def score_test(
+    encoder: TextEncoder, step: Step, benchmark: Benchmark, pools: Sequence[Pool], sharpness: float | None,
+    boosts: Boosts = MappingProxyType({}),
+) -> dict[Pool, Evaluation]:  # fmt: skip
+    """Return the scores of the test split in each pool; a control that learns nothing is asked for other answers."""
+    test = cast("RetrievalData", benchmark.split.test)
+    if step.shuffled and not step.learns:
+        test = shuffled(test, benchmark.fold)
+    return {pool: evaluate_pages(encoder, test, benchmark.measures, pool, sharpness, boosts) for pool in pools}
