@@ -241,7 +241,7 @@ def _read_files(paths: Sequence[Path], settings: CorpusSettings) -> Corpus:
     for part in parts:
         report, seen = Report(), set[int]()
         # The loop counts in the report itself, so that it is right wherever the loop ends.
-        for report.read, line in enumerate(read_sides(part), 1):
+        for report.read, line in enumerate(read_sides(part, settings.columns), 1):
             texts = clean(line, settings)
             if isinstance(texts, str):
                 report.drop(texts, f"{part.path}:{report.read}")

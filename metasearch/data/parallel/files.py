@@ -64,7 +64,6 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> list[Part]:
             if part is None or (below != place and part.split != TRAIN):
                 ignored[str(below)] = part is not None
                 continue
-            part = replace(part, chosen=settings.columns)
             parts.append(_complete(part, below) if _is_wanted(part, settings) else part)
     where = ", ".join(map(str, paths)) or "no path"
     if not parts:
@@ -108,13 +107,12 @@ def _complete(part: Part, path: Path) -> Part:
     require_readable(path)
     found = []
     for name in part.paths if len(part.paths) == 2 else ():
-        forms = [name.with_name(f"{name.name}{suffix}") for suffix in ("", PACKED)]
-        if unpacked(path.name) == name.name:
-            forms = [path]
-        if not any(form.exists() for form in forms):
+        forms = [path] if unpacked(path.name) == name.name else [name, name.with_name(f"{name.name}{PACKED}")]
+        existing = [form for form in forms if form.exists()]
+        if not existing:
             expected = " or ".join(form.name for form in forms)
             raise DataError(f"{path}: its other side is missing; expected {expected} beside it")
-        found.append(next(form for form in forms if form.exists()))
+        found.append(existing[0])
     return replace(part, paths=tuple(found)) if found else part
 
 
@@ -176,18 +174,21 @@ def _refuse(error: OSError) -> None:
 # Lines.
 
 
-def read_sides(part: Part) -> Iterator[Sides | str]:
-    """Yield the pivot side and the translation of each line or row; of a line without two, the reason to drop it."""
+def read_sides(part: Part, columns: tuple[int, ...] = ()) -> Iterator[Sides | str]:
+    """Yield the pivot side and the translation of each line or row; of a line without two, the reason to drop it.
+
+    `columns` are the two of a TSV file that hold the texts, from 1; by default they are found.
+    """
     if part.columns:
         yield from _table_rows(part)
     elif len(part.paths) == 2:
         yield from _aligned_lines(*part.paths)
     else:
-        yield from _tsv_lines(part)
+        yield from _tsv_lines(part, columns)
 
 
-def _tsv_lines(part: Part) -> Iterator[Sides | str]:
-    layout = _find_layout(part.path, part.chosen)
+def _tsv_lines(part: Part, chosen: tuple[int, ...]) -> Iterator[Sides | str]:
+    layout = _find_layout(part.path, chosen)
     first, second = layout.texts if part.pivot_first else layout.texts[::-1]
     # Bytes are split: a line that is not UTF-8 is dropped and counted later, and does not end the reading.
     for line in byte_lines(part.path):
@@ -287,7 +288,7 @@ class _Layout(NamedTuple):
     texts: tuple[int, int]
 
 
-def _find_layout(path: Path, chosen: tuple[int, ...] = ()) -> _Layout:
+def _find_layout(path: Path, chosen: tuple[int, ...]) -> _Layout:
     """Return the columns of a TSV file that hold texts: the chosen ones, counted from 1, or the two that are texts.
 
     Columns of numbers and of web addresses are skipped; if more than two are left, columns of labels without a space,
