@@ -47,7 +47,7 @@ LONGEST = (
     "documents_run", "stored", "contributing", "installation", "one_figure", "scripts", "export_cli",
     "cell_jobs", "training_resume", "production", "startup", "processes_cli", "frozen", "structure", "qdrant",
     "tune", "pieces", "adapt", "tables", "crossval", "cards", "vocabulary", "saved_and_opened", "encoder_settings",
-    "compressed_export", "prepared_distillation", "compare", "postgresql", "distill_resume", "reload",
+    "compressed_export", "saved_distillation", "compare", "postgresql", "distill_resume", "reload",
     "databases_cli", "index_kills", "cli", "stored_ranking", "distill_checks", "e5", "onnx_folder", "distillation",
     "page_browser", "report_browser",
 )  # fmt: skip

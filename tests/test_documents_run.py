@@ -16,7 +16,9 @@ from helpers.studies import write_study
 from metasearch.algorithms.losses.base import losses_of
 from metasearch.cli import main
 from metasearch.compress.onnx_folder import EXAMPLE
+from metasearch.config.distillation import CorpusSettings
 from metasearch.config.library import Library, shipped
+from metasearch.data.parallel.corpus import read_corpus
 from metasearch.encoders.load import load_encoder
 from metasearch.search.indexes import index_documents
 
@@ -81,7 +83,8 @@ def workplace(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "text", [text for _, text in PYTHON if "ms.distill(" not in text and "onnxruntime" not in text]
+    "text",
+    [text for _, text in PYTHON if not any(name in text for name in ("ms.distill(", "onnxruntime", "save_to_disk("))],
 )
 def test_a_python_block_prints_what_it_should(text, workplace, monkeypatch, capsys):
     if "from datasets" in text:
@@ -113,6 +116,21 @@ def test_the_distillation_block_distils(tmp_path, monkeypatch, capsys):
     text = text.replace('["student.bottleneck=64"]', f"{small}")
     assert "4 contrast" in run_block(text, tmp_path, monkeypatch, capsys)
     assert (tmp_path / "runs" / "small" / "model" / "modules.json").is_file()
+
+
+@pytest.mark.slow
+def test_the_block_that_saves_a_corpus_saves_what_distill_reads(tmp_path, monkeypatch, capsys):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    (tmp_path / "clean").mkdir()
+    for code in ("de", "fr"):
+        for side, text in (("en", "one\n\ntwo\n"), (code, f"{code} one\nblank\n{code} two\n")):
+            (tmp_path / "clean" / f"TED2020.{code}-en.{side}").write_text(text, encoding="utf-8")
+    (text,) = [text for _, text in PYTHON if "save_to_disk(" in text]
+    run_block(text, tmp_path, monkeypatch, capsys)
+    corpus = read_corpus([tmp_path / "saved"], CorpusSettings(only=("TED2020",)))
+    assert corpus.counts == {"de": 2, "fr": 2}
+    assert [pair.texts for pair in corpus][:3] == [("one", "de one"), ("two", "de two"), ("one", "fr one")]
 
 
 def demo_rows(language):

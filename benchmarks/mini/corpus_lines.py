@@ -38,7 +38,7 @@ def read_lines(folder: Path) -> Iterator[Line]:
         DataError: a file is missing, packed or damaged, or a line has not three columns with text; the corpus is
             asked for because no text is used without its licence.
     """
-    for source in find([folder], CorpusSettings()).parts:
+    for source in find([folder], CorpusSettings()):
         if len(source.paths) > 1 or not source.pivot_first:
             raise DataError(f"{source.path}: expected a file such as en-de.tsv, English first")
         for number, line in enumerate(lines_of(source.path), 1):

@@ -11,12 +11,53 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.mini.corpus_lines import Line, read_lines, write_lines
-from benchmarks.mini.test_sets import test_sets
-from metasearch.data.overlap import Index, key
+from benchmarks.mini.test_sets import TestSet, test_sets
+from metasearch.data.formats.blank import comparison_key
 from metasearch.io.output import whole
 from metasearch.runs.markdown import markdown
 
 _SHOWN = 3
+_LEAST = 25
+"""Characters of a comparison key from which being a part of another one says something."""
+
+
+class Index:
+    """A searchable index of a test set's texts."""
+
+    def __init__(self, test: TestSet) -> None:
+        self.name = test.name
+        self.size = len(test.texts)
+        self.places: dict[str, str] = {}
+        for text, place in test.texts:
+            if key := comparison_key(text):
+                self.places.setdefault(key, place)
+        self.passages = [(comparison_key(text), place) for text, place in test.passages]
+        # Hashes take a fraction of the memory of the texts; what they find is looked at.
+        self.parts = {hash(text[i : i + _LEAST]) for text, _ in self.passages for i in range(len(text) - _LEAST + 1)}
+        self.heads: dict[str, list[str]] = {}
+        if self.passages:
+            for text in self.places:
+                if len(text) >= _LEAST:
+                    self.heads.setdefault(text[:_LEAST], []).append(text)
+
+    def find(self, key: str) -> str | None:
+        """Return the place of a comparison key, or None."""
+        return self.places.get(key) or self._within(key) or self._around(key)
+
+    def _within(self, key: str) -> str | None:
+        """Return a passage that the text is a part of."""
+        if len(key) < _LEAST or hash(key[:_LEAST]) not in self.parts:
+            return None
+        return next((f"{place} (part)" for passage, place in self.passages if key in passage), None)
+
+    def _around(self, key: str) -> str | None:
+        """Return a test-set text that is part of this text."""
+        if self.heads:
+            for i in range(len(key) - _LEAST + 1):
+                for known in self.heads.get(key[i : i + _LEAST], ()):
+                    if key.startswith(known, i):
+                        return f"{self.places[known]} (contained)"
+        return None
 
 
 @dataclass(frozen=True)
@@ -35,8 +76,8 @@ def overlaps(lines: Iterable[Line], indices: Sequence[Index]) -> dict[str, list[
         for text in (line.source, line.target):
             # Many pairs share their English side.
             if text not in seen:
-                normalised = key(text)
-                seen[text] = [index.find(normalised) for index in indices]
+                key = comparison_key(text)
+                seen[text] = [index.find(key) for index in indices]
         for index, first, second in zip(indices, seen[line.source], seen[line.target], strict=True):
             if place := first or second:
                 by_test_set[index.name].append(Overlap(line, place))

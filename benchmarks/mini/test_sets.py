@@ -1,6 +1,7 @@
 """The texts that no encoder may be trained on: all files of the test sets, also those that no task reads."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,21 @@ from metasearch.config import registry
 from metasearch.config.library import Library
 from metasearch.data.formats.text_files import lines_of, read_json, table_rows
 from metasearch.data.locate import locate
-from metasearch.data.overlap import TestSet
 from metasearch.errors import DataError
 
 Placed = Iterator[tuple[str, str]]
 """Texts, each with the place where it stands."""
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """A test set's texts, each with file and line; no training text may be a part of one of its `passages`."""
+
+    __test__ = False  # it is no test of pytest's
+
+    name: str
+    texts: tuple[tuple[str, str], ...]
+    passages: tuple[tuple[str, str], ...] = ()
 
 
 def test_sets(data: Path) -> list[TestSet]:

@@ -48,9 +48,6 @@ SECTIONS = {
         "adapt": "Improve the search of an index with few labels.",
         "serve": "Serve an index as a web page and an HTTP API.",
     },
-    "Data": {
-        "prepare": "Clean a parallel corpus, once.",
-    },
     "Project": {
         "ls": "List tasks, modes, recipes, learners and encoders.",
         "show": "Print a task, mode or recipe; check a task.",
@@ -76,6 +73,7 @@ _GONE = dict.fromkeys(
     "--format": "metasearch report writes tables as LaTeX and CSV",
     "--evaluate": "use metasearch evaluate --task TASK on the encoder before and after",
     "validate": "use metasearch show TASK --check",
+    "prepare": "OpusFilter cleans translations, and datasets saves them for --corpus (docs/corpora.md)",
     "card": "the card is model/README.md; set its licence in the line license: of its header",
 }
 """Options and commands of earlier versions, and what does their work."""

@@ -207,10 +207,7 @@ _TYPES: dict[Any, dict[str, Any]] = {
 def _type(annotation: Any, metadata: list[Any], flag: Flag) -> dict[str, Any]:
     if flag.comma:
         item, *_ = get_args(annotation)
-        kind, *further = get_args(item) if get_origin(item) is Annotated else (item,)
-        if get_origin(kind) is Literal:
-            return {"cls": ListOption, "type": Choice(get_args(kind))}
-        return {"cls": ListOption, **({"type": _range(int, further[0].metadata)} if kind is int else {})}
+        return {"cls": ListOption, **({"type": Choice(get_args(item))} if get_origin(item) is Literal else {})}
     if NoneType in get_args(annotation):
         annotation, *others = (each for each in get_args(annotation) if each is not NoneType)
         if others:  # `int | tuple[int, ...]`

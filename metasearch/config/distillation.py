@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from metasearch.config.base import Contradiction, Count, Flag, FrozenConfig, Length, Positive, Settings
+from metasearch.config.base import Contradiction, Count, FrozenConfig, Length, Positive, Settings
 from metasearch.config.languages import Language
 from metasearch.config.recipe import EvalSchedule, Loss, Outer
 from metasearch.errors import ConfigError, nearest
@@ -23,10 +23,6 @@ _MONITORS: dict[str, tuple[_Monitor, ...]] = {
 }
 
 
-STAGE_SETTINGS = frozenset({"max_lines", "max_tokens", "normalise", "balance", "dev"})
-"""Settings of a corpus that belong to a stage, and not to its preparation."""
-
-
 class CorpusSettings(Settings):
     """The pairs to read from a parallel corpus, and their shares in training.
 
@@ -39,13 +35,13 @@ class CorpusSettings(Settings):
         dev: pairs of each language that are held out of training.
     """
 
-    pivot: Annotated[Language, Flag(metavar="TAG")] = "en"
+    pivot: Language = "en"
     """Language on one side of every file."""
-    languages: Annotated[tuple[Language, ...], Flag(metavar="TAGS", comma=True)] = ()
+    languages: tuple[Language, ...] = ()
     """Languages of the translations, such as de,fr; by default all."""
-    only: Annotated[tuple[str, ...], Flag(name="--corpora", metavar="NAMES", comma=True)] = ()
+    only: tuple[str, ...] = ()
     """Corpora to read, such as TED2020; by default all."""
-    columns: Annotated[tuple[Positive, ...], Flag(name="--text-columns", metavar="N,N", comma=True)] = ()
+    columns: tuple[Positive, ...] = ()
     """Columns of TSV files that hold the two texts, such as 2,3; by default found."""
     max_lines: Count = 0
     """Pairs to read from each file; 0 reads all."""

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from metasearch.config.languages import UNKNOWN
+from metasearch.data.formats.blank import comparison_key
 from metasearch.data.label_rows import Label, read_labels
 from metasearch.data.languages import detect_all
 from metasearch.data.locate import fetch, is_hub_name
-from metasearch.data.overlap import key
 from metasearch.data.readers import beir, joined
 from metasearch.data.records import Candidate, Question, RetrievalData
 from metasearch.errors import ConfigError, DataError
@@ -179,7 +179,7 @@ def _data(labels: Sequence[Label], notes: list[str]) -> RetrievalData:
     for label, group in zip(labels, groups, strict=True):
         corpus.add(label, group)
         for text in (label.query, label.document) if label.relevance else (label.query,):
-            same.append((first.setdefault(key(text) or text, group), group))
+            same.append((first.setdefault(comparison_key(text) or text, group), group))
     if corpus.repeated:
         notes.append(f"repeated rows, which count once: {len(corpus.repeated)}, the first in {corpus.repeated[0]}")
     answers: dict[str, list[str]] = {}

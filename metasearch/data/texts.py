@@ -6,7 +6,7 @@
 | `en-de.tsv` and other TSV files | the two columns of texts | one for each |
 | `WikiMatrix.de-en.de`, a side of a parallel corpus | lines | from the name |
 | `en-de.parquet` and other tables of a parallel corpus, hub names | both columns | from the name |
-| a folder of `metasearch prepare` | both sides | from its columns |
+| a saved corpus, a folder of `datasets` | both sides | from its columns |
 
 Of a folder, dev, validation and test splits are skipped, as in training (`metasearch.data.parallel.names`).
 """
@@ -18,7 +18,6 @@ from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metasearch.config.distillation import CorpusSettings
 from metasearch.config.languages import parse_name, spelling_of
@@ -28,7 +27,7 @@ from metasearch.data.formats.text_files import Report, require_readable, some, t
 from metasearch.data.locate import fetch, is_hub_name
 from metasearch.data.parallel.files import clean, read_sides, walk
 from metasearch.data.parallel.names import TRAIN, Part, recognise, take_split
-from metasearch.data.parallel.saved import SavedTable, is_prepared
+from metasearch.data.parallel.saved import SavedTable, is_saved_corpus
 from metasearch.data.records import Data, TranslationData, texts_of
 from metasearch.errors import DataError, nearest
 
@@ -40,8 +39,6 @@ _KINDS = (
     f"no file in it ends in {', '.join(SUFFIXES)}, or in one of these and .gz, or is named as a side of a parallel "
     "corpus, such as WikiMatrix.de-en.de"
 )
-_ROWS = 1024
-"""Rows of a table that are looked up at a time."""
 _NAMES = "expected names that tell the language, such as de.txt, en-de.tsv or WikiMatrix.de-en.de"
 
 log = logging.getLogger(__name__)
@@ -141,7 +138,7 @@ def read_tagged(paths: Iterable[Path], limit: int, languages: Sequence[str] = ()
     """
     sources: dict[str, list[Iterator[str]]] = {}
     for path in paths:
-        for language, texts in _table_sources(path) if is_prepared(path) else _file_sources(path):
+        for language, texts in _table_sources(path) if is_saved_corpus(path) else _file_sources(path):
             sources.setdefault(language, []).append(texts)
     _require(languages, sources, "no texts")
     roles: tuple[Role, Role] = ("question", "candidate")
@@ -165,17 +162,12 @@ def tagged_of(data: Data, limit: int, languages: Sequence[str] = ()) -> Tagged:
 
 
 def _table_sources(folder: Path) -> Iterator[tuple[str, Iterator[str]]]:
-    """Yield a prepared corpus, file by file: each language with its texts."""
+    """Yield a saved corpus, file by file: each language with its texts."""
     table = SavedTable(folder)
     numbers, origins = table.origins()
     for number, (_, *languages) in enumerate(origins):
         rows = np.flatnonzero(numbers == number)
-        yield from ((language, _column(table, rows, side)) for side, language in enumerate(languages))
-
-
-def _column(table: SavedTable, rows: NDArray[np.intp], side: int) -> Iterator[str]:
-    for start in range(0, len(rows), _ROWS):
-        yield from (texts[side] for texts in table.texts(rows[start : start + _ROWS]))
+        yield from ((language, map(itemgetter(side), table.texts(rows))) for side, language in enumerate(languages))
 
 
 def _file_sources(path: Path) -> Iterator[tuple[str, Iterator[str]]]:

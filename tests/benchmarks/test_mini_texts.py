@@ -8,6 +8,7 @@ from benchmarks.mini import joined, overlap, test_sets
 from benchmarks.mini.corpus_lines import Line
 from helpers.files import write
 from metasearch.config.distillation import CorpusSettings
+from metasearch.data.formats.blank import comparison_key
 from metasearch.data.parallel.corpus import read_corpus
 
 ANSWER = "the tower was built by a king who liked bells"
@@ -25,7 +26,7 @@ def index(*texts, passages=()):
 def test_texts_are_the_same_up_to_case_width_punctuation_and_spaces():
     same = {"Here comes the bus!": "here  comes, the BUS.", "«Ｃafé» – 5 €": "cafe\u0301 5", "Straße": "STRASSE"}
     for one, other in {**same, "हिन्दी में।": "हिन्दी में"}.items():
-        assert overlap.key(one) == overlap.key(other)
+        assert comparison_key(one) == comparison_key(other)
 
 
 def test_either_side_of_a_pair_overlaps_and_others_do_not():
@@ -44,16 +45,16 @@ def test_either_side_of_a_pair_overlaps_and_others_do_not():
     ],
 )
 def test_a_part_of_a_passage_overlaps_from_25_characters_and_so_does_what_holds_a_sentence_of_it(text, place):
-    found = index(ANSWER, passages=[f"In those days {ANSWER} and drums."]).find(overlap.key(text))
+    found = index(ANSWER, passages=[f"In those days {ANSWER} and drums."]).find(comparison_key(text))
     assert found == (place if text != ANSWER else "test:1")
     if text == ANSWER:
-        assert index(passages=[f"In those days {ANSWER}"]).find(overlap.key(text)) == "test:1 (part)"
+        assert index(passages=[f"In those days {ANSWER}"]).find(comparison_key(text)) == "test:1 (part)"
 
 
 def test_a_passage_part_shorter_than_25_characters_says_nothing():
     passage = index(passages=["0123456789012345678901234567890"])
-    assert passage.find(overlap.key("1234567890123456789012345")) == "test:1 (part)"
-    assert passage.find(overlap.key("123456789012345678901234")) is None
+    assert passage.find(comparison_key("1234567890123456789012345")) == "test:1 (part)"
+    assert passage.find(comparison_key("123456789012345678901234")) is None
 
 
 def parallel(count, languages=("de", "el"), corpus="ntrex", words=3):

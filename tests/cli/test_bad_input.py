@@ -50,6 +50,7 @@ def test_a_usage_error_is_one_line_that_names_the_help(args):
 def test_what_earlier_versions_had_names_what_does_its_work():
     assert "card went; the card is model/README.md" in failing("card", "runs/shop", code=2)
     assert "validate went; use metasearch show TASK --check" in failing("validate", "demo", code=2)
+    assert "prepare went; OpusFilter cleans translations" in failing("prepare", "data", "-o", "clean", code=2)
     assert "--shots went; metasearch adapt learns from few labels" in failing("evaluate", "--shots", "4", code=2)
 
 

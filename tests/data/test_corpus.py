@@ -197,7 +197,8 @@ def test_the_texts_are_found_beside_columns_of_other_kinds(tmp_path_factory, bef
 def test_columns_that_cannot_be_told_apart_are_named_and_can_be_chosen(tmp_path):
     path = put(tmp_path / "en-de.tsv", [f"0.{i}\tnote {i} a\tone {i} a\teins {i} a" for i in range(9)])
     with pytest.raises(
-        DataError, match=r"en-de\.tsv: which two of its 4 columns .* text are: 2, 3, 4 .* --text-columns 1,2"
+        DataError,
+        match=r"en-de\.tsv: which two of its 4 columns .* text are: 2, 3, 4 .* corpus\.columns of a stage to \[1,2\]",
     ):
         read(path)
     assert pairs_of(read(path, columns=(3, 4)))[8] == ("one 8 a", "eins 8 a")
@@ -336,3 +337,12 @@ def test_a_folder_that_datasets_saved_is_read_by_its_name(tmp_path):
         corpus = read(path)
         assert pairs_of(corpus) == ONE_TWO
         assert corpus.parts[0].corpus == "talks"
+
+
+@pytest.mark.parametrize("mark", ["True", "1", "yes"])
+def test_translations_that_need_work_are_left_out_and_counted(mark, tmp_path, caplog):
+    rows = ["source,target,id,fuzzy", "Open the file.,Öffnen Sie die Datei.,1,False", f"Close it.,Wir gehen.,2,{mark}"]
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "en-de.csv").write_text("\n".join([*rows, ""]), encoding="utf-8")
+    assert pairs_of(read(tmp_path / "files")) == [("Open the file.", "Öffnen Sie die Datei.")]
+    assert "column 'fuzzy'), skipped: 1" in caplog.text

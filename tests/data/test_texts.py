@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.prepared import prepared, write_lines
+from helpers.saved import save_files, write_lines
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.texts import read_tagged, read_texts, tagged_of, text_files
 from metasearch.errors import DataError
@@ -49,12 +49,10 @@ def test_texts_are_limited_distinct_and_every_other_one_is_a_question(corpus):
     }
 
 
-def test_a_prepared_corpus_gives_the_texts_of_its_files(tmp_path, monkeypatch):
+def test_a_saved_corpus_gives_the_texts_of_its_files(tmp_path):
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr("metasearch.data.texts._ROWS", 7)
     files = write_lines(tmp_path / "corpus", 30)
-    prepared([files], tmp_path / "prepared")
-    found = read_tagged([tmp_path / "prepared"], 20)
+    found = read_tagged([save_files(files, tmp_path / "saved")], 20)
     assert found == read_tagged([files], 20)
     assert texts(found)["en"][:2] == ["one 0", "two 1"]
     assert [len(own) for own in found.values()] == [20, 20, 20]

@@ -1,4 +1,4 @@
-"""Invisible characters and look-alikes: tests for blank text, removal of characters without meaning, normalisation.
+"""Invisible characters and look-alikes: tests for blank text, removal of characters, normalisation, comparison.
 
 An encoder reads two texts that look the same as the same text. So `remove_invisible` comes before every tokenizer.
 """
@@ -95,3 +95,27 @@ def normalise(text: str) -> str:
 
 def _one(match: re.Match[str]) -> str:
     return _ONE[match[0]]
+
+
+class _Kept(dict[int, str | None]):
+    """A character translation that removes punctuation, symbols, white space and control characters."""
+
+    def __missing__(self, code: int) -> str | None:
+        kept = None if unicodedata.category(chr(code))[0] in "PSZC" else chr(code)
+        self[code] = kept
+        return kept
+
+
+_KEPT = _Kept()
+
+
+def comparison_key(text: str) -> str:
+    """Return a text in NFKC and folded case without punctuation, symbols and white space.
+
+    It is equal for texts that look the same to a reader.
+
+    Example:
+        >>> comparison_key("Here comes the bus!") == comparison_key("here  comes, the BUS.")
+        True
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_KEPT)

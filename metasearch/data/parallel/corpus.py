@@ -1,6 +1,5 @@
 """The pairs of a parallel corpus, in memory or mapped from disk, and what can be done with them."""
 
-import logging
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,14 +16,12 @@ from metasearch.config.seeding import seed_of
 from metasearch.data.formats.text_files import Report
 from metasearch.data.parallel.files import choose, clean, find, read_sides
 from metasearch.data.parallel.names import Part
-from metasearch.data.parallel.saved import SavedTable, TokenCounter, prepared_folder
+from metasearch.data.parallel.saved import SavedTable, TokenCounter, find_saved_corpus
 from metasearch.data.records import Translation
 from metasearch.errors import DataError
 from metasearch.io import fingerprint_of
 
 Rows = NDArray[np.int64]
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,32 +189,32 @@ def read_corpus(paths: Sequence[Path], settings: CorpusSettings, counter: TokenC
     """Read all pairs that the settings ask for.
 
     A damaged line, one side of which is missing, blank, no UTF-8 or holds a NUL character, is dropped and counted, and
-    so is a pair that stood in the same file before. Texts are stripped of white space at both ends. A prepared corpus
-    stays on disk; see `metasearch.data.parallel.saved`.
+    so is a pair that stood in the same file before. Texts are stripped of white space at both ends. The texts of a
+    saved corpus stay on disk, as they are; see `metasearch.data.parallel.saved`.
 
     Args:
-        paths: files, folders and hub names, or one prepared corpus; see `metasearch.data.parallel.names`.
+        paths: files, folders and hub names, or one saved corpus; see `metasearch.data.parallel.names`.
         settings: which pairs to read; `balance` and `dev` are for training: `Corpus.groups`, `Corpus.hold_out`.
         counter: counts tokens for `max_tokens`; without it, that is left to `Corpus.drop_long`.
 
     Raises:
         DataError: a file is missing, damaged, empty or holds no pair; nothing is there for a language or a corpus that
             is asked for; or no pair is short enough.
-        ConfigError: a prepared corpus is given together with other files.
+        ConfigError: a saved corpus is given together with other files.
     """
-    folder = prepared_folder(paths)
+    folder = find_saved_corpus(paths)
     corpus = _read_files(paths, settings) if folder is None else _read_saved(folder, settings)
     return corpus.drop_long(counter, settings.max_tokens) if settings.max_tokens and counter else corpus
 
 
 def require_corpus(paths: Sequence[Path], settings: CorpusSettings) -> None:
     """Raise the errors of `read_corpus` that show before files are read."""
-    if prepared_folder(paths) is None:
+    if find_saved_corpus(paths) is None:
         find(paths, settings)
 
 
 def _read_saved(folder: Path, settings: CorpusSettings) -> Corpus:
-    """Return the pairs of a prepared corpus that the settings ask for; texts stay on disk."""
+    """Return the pairs of a saved corpus that the settings ask for; texts stay on disk."""
     table = SavedTable(folder, settings.normalise)
     numbers, origins = table.origins()
     parts = tuple(Part((folder,), corpus, target, source) for corpus, source, target in origins)
@@ -238,16 +235,13 @@ def _read_saved(folder: Path, settings: CorpusSettings) -> Corpus:
 
 
 def _read_files(paths: Sequence[Path], settings: CorpusSettings) -> Corpus:
-    found = find(paths, settings)
-    for skipped in found.describe_ignored():
-        log.warning("%s", skipped)
-    parts, whole, counts = found.parts, Report(), list[int]()
+    parts, whole, counts = find(paths, settings), Report(), list[int]()
     row: dict[str, int] = {}
     source, target = array("i"), array("i")
     for part in parts:
         report, seen = Report(), set[int]()
         # The loop counts in the report itself, so that it is right wherever the loop ends.
-        for report.read, line in enumerate(read_sides(part), 1):
+        for report.read, line in enumerate(read_sides(part, settings.columns), 1):
             texts = clean(line, settings)
             if isinstance(texts, str):
                 report.drop(texts, f"{part.path}:{report.read}")

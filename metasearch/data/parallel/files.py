@@ -31,41 +31,16 @@ log = logging.getLogger(__name__)
 
 _TRANSLATION_MEMORIES = (".tmx", ".xlf", ".xliff", ".sdlxliff", ".po", ".sgm")
 """Formats of translations that are not read."""
-EXPECTED = (
+_EXPECTED = (
     "expected names such as en-de.tsv, TED2020-en-de-train.tsv.gz, en-de.parquet, or WikiMatrix.de-en.de and "
     "WikiMatrix.de-en.en"
 )
 
 Sides = tuple[bytes, bytes]
 """The pivot side and the translation of a line, as bytes."""
-NO_TAB, OTHER_WIDTH = "no tab", "another number of columns"
-"""Reasons to drop a line of a TSV file."""
 
 
 # Folders.
-
-
-class Found(NamedTuple):
-    """Parts and other files below some paths.
-
-    Attributes:
-        parts: files to read.
-        ignored: skipped file → whether it is a dev, validation or test split; in order.
-    """
-
-    parts: list[Part]
-    ignored: Mapping[str, bool]
-
-    def describe_ignored(self) -> list[str]:
-        """Return a line for each reason to skip files, with their number and the first of them."""
-        held_out, others = ([name for name, held in self.ignored.items() if held is kind] for kind in (True, False))
-        lines = []
-        if held_out:
-            count = f"{len(held_out):,} files"
-            lines.append(f"skipped as dev, validation or test split: {count}, {some(held_out)}; name a file to read it")
-        if others:
-            lines.append(f"skipped, not named as parallel text: {len(others):,} files, {some(others)}{_hint(others)}")
-        return lines
 
 
 def _hint(names: Iterable[str]) -> str:
@@ -74,8 +49,8 @@ def _hint(names: Iterable[str]) -> str:
     return f"; {suffix} files are not read: save their translations as TSV, such as en-de.tsv" if suffix else ""
 
 
-def find(paths: Sequence[Path], settings: CorpusSettings) -> Found:
-    """Return the parts to read, and the files that are no training text."""
+def find(paths: Sequence[Path], settings: CorpusSettings) -> list[Part]:
+    """Return the parts to read; the log names some of the other files below folders."""
     parts: list[Part] = []
     ignored: dict[str, bool] = {}
     for path in map(Path, paths):
@@ -85,16 +60,15 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> Found:
         for below in walk(place):
             part = recognise(below, settings.pivot, corpus, below.relative_to(place).parts[:-1])
             if part is None and below == place:
-                raise DataError(f"{place}: not named as parallel text{_hint([place.name])}; {EXPECTED}")
+                raise DataError(f"{place}: not named as parallel text{_hint([place.name])}; {_EXPECTED}")
             if part is None or (below != place and part.split != TRAIN):
                 ignored[str(below)] = part is not None
                 continue
-            part = replace(part, chosen=settings.columns)
             parts.append(_complete(part, below) if _is_wanted(part, settings) else part)
     where = ", ".join(map(str, paths)) or "no path"
     if not parts:
         seen = f"; there is: {', '.join(Path(name).name for name in islice(ignored, 5))}" if ignored else ""
-        raise DataError(f"{where}: no parallel text{seen}{_hint(ignored)}; {EXPECTED}")
+        raise DataError(f"{where}: no parallel text{seen}{_hint(ignored)}; {_EXPECTED}")
     # Before the pivot is looked for, which a corpus that is not wanted may lack.
     parts = _merge(choose(parts, "corpus", settings.only, where))
     for part in parts:
@@ -103,7 +77,20 @@ def find(paths: Sequence[Path], settings: CorpusSettings) -> Found:
             raise DataError(
                 f"{part.path}: neither side is '{settings.pivot}', the pivot language; its name says {have}"
             )
-    return Found(choose(parts, "language", settings.languages, where), ignored)
+    parts = choose(parts, "language", settings.languages, where)
+    _log_ignored(ignored)
+    return parts
+
+
+def _log_ignored(ignored: Mapping[str, bool]) -> None:
+    """Log the number of skipped files and the first of them: splits for evaluation, and others."""
+    held_out, others = ([name for name, held in ignored.items() if held is kind] for kind in (True, False))
+    for names, reason, hint in (
+        (held_out, "skipped as dev, validation or test split", "; name a file to read it"),
+        (others, "skipped, not named as parallel text", _hint(others)),
+    ):
+        if names:
+            log.warning("%s: %s files, %s%s", reason, f"{len(names):,}", some(names), hint)
 
 
 def _is_wanted(part: Part, settings: CorpusSettings) -> bool:
@@ -120,13 +107,12 @@ def _complete(part: Part, path: Path) -> Part:
     require_readable(path)
     found = []
     for name in part.paths if len(part.paths) == 2 else ():
-        forms = [name.with_name(f"{name.name}{suffix}") for suffix in ("", PACKED)]
-        if unpacked(path.name) == name.name:
-            forms = [path]
-        if not any(form.exists() for form in forms):
+        forms = [path] if unpacked(path.name) == name.name else [name, name.with_name(f"{name.name}{PACKED}")]
+        existing = [form for form in forms if form.exists()]
+        if not existing:
             expected = " or ".join(form.name for form in forms)
             raise DataError(f"{path}: its other side is missing; expected {expected} beside it")
-        found.append(next(form for form in forms if form.exists()))
+        found.append(existing[0])
     return replace(part, paths=tuple(found)) if found else part
 
 
@@ -188,18 +174,21 @@ def _refuse(error: OSError) -> None:
 # Lines.
 
 
-def read_sides(part: Part) -> Iterator[Sides | str]:
-    """Yield the pivot side and the translation of each line or row; of a line without two, the reason to drop it."""
+def read_sides(part: Part, columns: tuple[int, ...] = ()) -> Iterator[Sides | str]:
+    """Yield the pivot side and the translation of each line or row; of a line without two, the reason to drop it.
+
+    `columns` are the two of a TSV file that hold the texts, from 1; by default they are found.
+    """
     if part.columns:
         yield from _table_rows(part)
     elif len(part.paths) == 2:
         yield from _aligned_lines(*part.paths)
     else:
-        yield from _tsv_lines(part)
+        yield from _tsv_lines(part, columns)
 
 
-def _tsv_lines(part: Part) -> Iterator[Sides | str]:
-    layout = _find_layout(part.path, part.chosen)
+def _tsv_lines(part: Part, chosen: tuple[int, ...]) -> Iterator[Sides | str]:
+    layout = _find_layout(part.path, chosen)
     first, second = layout.texts if part.pivot_first else layout.texts[::-1]
     # Bytes are split: a line that is not UTF-8 is dropped and counted later, and does not end the reading.
     for line in byte_lines(part.path):
@@ -207,7 +196,7 @@ def _tsv_lines(part: Part) -> Iterator[Sides | str]:
         if len(columns) == layout.width:
             yield columns[first], columns[second]
         else:
-            yield NO_TAB if len(columns) == 1 else OTHER_WIDTH
+            yield "no tab" if len(columns) == 1 else "another number of columns"
 
 
 def clean(line: Sides | str, settings: CorpusSettings) -> tuple[str, str] | str:
@@ -299,7 +288,7 @@ class _Layout(NamedTuple):
     texts: tuple[int, int]
 
 
-def _find_layout(path: Path, chosen: tuple[int, ...] = ()) -> _Layout:
+def _find_layout(path: Path, chosen: tuple[int, ...]) -> _Layout:
     """Return the columns of a TSV file that hold texts: the chosen ones, counted from 1, or the two that are texts.
 
     Columns of numbers and of web addresses are skipped; if more than two are left, columns of labels without a space,
@@ -314,7 +303,7 @@ def _find_layout(path: Path, chosen: tuple[int, ...] = ()) -> _Layout:
     if chosen:
         if len(chosen) != 2 or max(chosen) > width or chosen[0] == chosen[1]:
             asked = ",".join(map(str, chosen))
-            raise DataError(f"{path}: columns {asked}: expected two columns from 1 to {width}, as --text-columns 1,2")
+            raise DataError(f"{path}: columns {asked}: expected two columns from 1 to {width}")
         return _Layout(width, (chosen[0] - 1, chosen[1] - 1))
     columns = list(zip(*(row for row in rows if len(row) == width), strict=True))
     filled = [[cell.strip() for cell in cells if cell.strip()] for cells in columns]
@@ -324,7 +313,7 @@ def _find_layout(path: Path, chosen: tuple[int, ...] = ()) -> _Layout:
         found = ", ".join(str(number + 1) for number in texts) or "none"
         raise DataError(
             f"{path}: which two of its {width} columns are the translations? Columns of text are: {found} (others hold "
-            "numbers, addresses or labels). Name two: --text-columns 1,2"
+            "numbers, addresses or labels). Keep two, as with cut -f1,2, or set corpus.columns of a stage to [1,2]"
         )
     return _Layout(width, (texts[0], texts[1]) if texts else (0, 1))
 

@@ -42,7 +42,6 @@ class Part:
         pivot_first: whether the name has the pivot first, and so a TSV file its column.
         columns: names that the columns of a table may have, the pivot's first; empty for other files.
         split: `train`, also where no name has one, or the word in the name, such as `dev` or `test`.
-        chosen: numbers of the columns of a TSV file with the texts, from 1, as the user chose them; empty if not.
     """
 
     paths: tuple[Path, ...]
@@ -52,7 +51,6 @@ class Part:
     pivot_first: bool = True
     columns: tuple[str, ...] = ()
     split: str = TRAIN
-    chosen: tuple[int, ...] = ()
 
     @property
     def path(self) -> Path:

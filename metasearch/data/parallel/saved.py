@@ -1,12 +1,10 @@
-"""Parallel text in a folder of Hugging Face `datasets`: written with pyarrow, read through a memory map.
+"""Saved corpora: parallel text in a folder that `datasets.Dataset.save_to_disk` wrote, read through a memory map.
 
-`datasets.load_from_disk` opens it, and a table with these columns that `save_to_disk` wrote is read here. `report.json`
-has the SHA-256 of the data file, and `lengths/` the tokens of each pair, counted once for each tokenizer. The package
-`datasets` takes three times the CPU time to prepare a million pairs, so it is not used.
+The tokens of each pair are counted once for each tokenizer, into `lengths/`. A folder that an earlier version of
+metasearch wrote also has the SHA-256 of its data file, in `report.json`.
 """
 
 import hashlib
-import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -20,54 +18,34 @@ from metasearch.config.extras import import_extra
 from metasearch.config.languages import normalise_tag
 from metasearch.data.formats.arrow_files import read_batches
 from metasearch.data.formats.blank import normalise
-from metasearch.data.formats.rows import STATE, data_files, read_key
+from metasearch.data.formats.rows import data_files, read_key
 from metasearch.data.parallel.names import is_saved_table
 from metasearch.errors import ConfigError, DataError, RunFolderError
 from metasearch.io import atomic_write, digest
 
 COLUMNS = ("source", "target", "source_language", "target_language", "corpus")
-"""Columns of the table, all of them text."""
-REPORT = "report.json"
-_DATA, _INFO = "data-00000-of-00001.arrow", "dataset_info.json"
-_LENGTHS = "lengths"
+"""Columns of a saved corpus, all of them text."""
+_REPORT, _INFO, _LENGTHS = "report.json", "dataset_info.json", "lengths"
 
 log = logging.getLogger(__name__)
 
 
-def is_prepared(folder: Path) -> bool:
-    """Return whether a folder is a saved table with the columns of a prepared corpus."""
+def is_saved_corpus(folder: Path) -> bool:
+    """Return whether a folder is a saved table with `COLUMNS`."""
     if not is_saved_table(folder) or not (folder / _INFO).is_file():
         return False
     features = read_key(folder / _INFO, "features", dict)
     return all("string" in str(features.get(name)) for name in COLUMNS)
 
 
-def prepared_folder(paths: Sequence[Path]) -> Path | None:
-    """Return the given prepared corpus; None if files are given."""
-    folders = [path for path in map(Path, paths) if is_prepared(path)]
+def find_saved_corpus(paths: Sequence[Path]) -> Path | None:
+    """Return the given saved corpus; None if files are given."""
+    folders = [path for path in map(Path, paths) if is_saved_corpus(path)]
     if folders and len(paths) > 1:
         raise ConfigError(
-            f"--corpus {folders[0]}: a prepared corpus cannot be combined with other files; prepare all files together"
+            f"--corpus {folders[0]}: a saved corpus cannot be combined with other files; save all texts in one folder"
         )
     return folders[0] if folders else None
-
-
-def write_table(folder: Path, batches: Iterator[Any]) -> str:
-    """Write batches of Arrow with `COLUMNS` as a folder of `datasets`; returns the SHA-256 of the data file."""
-    arrow = import_extra("pyarrow", "corpora", "a prepared corpus")
-    schema = arrow.schema([(name, arrow.string()) for name in COLUMNS])
-    with arrow.OSFile(str(folder / _DATA), "wb") as file, arrow.ipc.new_stream(file, schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    found = digest(folder / _DATA)
-    state: dict[str, Any] = {
-        "_data_files": [{"filename": _DATA}], "_fingerprint": found[:16], "_format_columns": None, "_format_kwargs": {},
-        "_format_type": None, "_output_all_columns": False, "_split": None,
-    }  # fmt: skip
-    info = {"features": {name: {"dtype": "string", "_type": "Value"} for name in COLUMNS}}
-    for name, content in ((STATE, state), (_INFO, info)):
-        atomic_write(folder / name, json.dumps(content, indent=2) + "\n")
-    return found
 
 
 class TokenCounter(NamedTuple):
@@ -99,7 +77,7 @@ class SavedTable:
     def texts(self, rows: NDArray[Any]) -> Iterator[tuple[str, str]]:
         """Yield source and target of some rows, in their order."""
         source, target = self._table["source"], self._table["target"]
-        for row in rows.tolist():
+        for row in map(int, rows):  # a list of all rows may be large
             yield self._read(source[row].as_py()), self._read(target[row].as_py())
 
     def columns(self, *names: str) -> Iterator[tuple[list[str], ...]]:
@@ -151,14 +129,15 @@ class SavedTable:
 def _open(folder: Path, files: tuple[Path, ...], stamps: tuple[tuple[int, int], ...]) -> tuple[Any, str]:
     """Return the table in memory-mapped files and a hash of them, compared once in the life of a process."""
     arrow = import_extra("pyarrow", "corpora", f"--corpus {folder}")
-    known = read_key(folder / REPORT, "sha256", dict) if (folder / REPORT).is_file() else {}
+    known = read_key(folder / _REPORT, "sha256", dict) if (folder / _REPORT).is_file() else {}
     tables, hashes = [], []
     for path in files:
         try:
             hashes.append(digest(path))
             if known.get(path.name, hashes[-1]) != hashes[-1]:
                 raise RunFolderError(
-                    f"{path}: checksum mismatch: the file has changed since it was prepared. Prepare the corpus again"
+                    f"{path}: checksum mismatch: the file has changed since it was written. Restore it, or delete "
+                    f"{folder / _REPORT} if you changed it on purpose"
                 )
             tables.append(arrow.ipc.open_stream(arrow.memory_map(str(path))).read_all())
         except (arrow.ArrowException, OSError) as error:

@@ -15,14 +15,16 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Literal
 
+from metasearch.data.formats.blank import comparison_key
 from metasearch.data.formats.documents import is_path
 from metasearch.data.formats.text_files import EXAMPLES
-from metasearch.data.overlap import LEAST, key
 from metasearch.data.records import grouped
 from metasearch.search.documents.addresses import Match, PageNames
 from metasearch.search.documents.passage import Passage
 
 How = Literal["path", "address", "id", "text", "words", ""]
+_LEAST = 25
+"""Characters of a comparison key from which being a part of another one says something."""
 _LEAST_WORDS = 5
 """Different words of a text from which having the same ones says something."""
 _SAME = 0.9
@@ -156,25 +158,25 @@ def _find_texts(texts: Sequence[str], passages: Sequence[Passage]) -> dict[str, 
 
     Letters and digits alone are compared, without case. Short texts have to be a passage or its text below the title.
     """
-    keys = {text: key(text) for text in texts}
+    keys = {text: comparison_key(text) for text in texts}
     whole: dict[str, list[str]] = {}
     heads: dict[str, list[str]] = {}
     for text, short in keys.items():
         whole.setdefault(short, []).append(text)
-        if len(short) >= LEAST:
-            heads.setdefault(short[:LEAST], []).append(text)
-    parts = {hash(short[i : i + LEAST]) for short in keys.values() for i in range(len(short) - LEAST + 1)}
+        if len(short) >= _LEAST:
+            heads.setdefault(short[:_LEAST], []).append(text)
+    parts = {hash(short[i : i + _LEAST]) for short in keys.values() for i in range(len(short) - _LEAST + 1)}
     found: dict[str, set[int]] = {}
     for indices, bodies in _pages(passages):
         for i, body in zip(indices, bodies, strict=True):
-            texts_of = [*whole.get(key(passages[i].text), ()), *whole.get(body, ())] if body else []
-            if len(body) >= LEAST and hash(body[:LEAST]) in parts:
+            texts_of = [*whole.get(comparison_key(passages[i].text), ()), *whole.get(body, ())] if body else []
+            if len(body) >= _LEAST and hash(body[:_LEAST]) in parts:
                 texts_of += [text for text, short in keys.items() if body in short]
             for text in texts_of:
                 found.setdefault(text, set()).add(i)
         page, ends = "".join(bodies), list(accumulate(map(len, bodies)))
-        for at in range(len(page) - LEAST + 1) if heads else ():
-            for text in heads.get(page[at : at + LEAST], ()):
+        for at in range(len(page) - _LEAST + 1) if heads else ():
+            for text in heads.get(page[at : at + _LEAST], ()):
                 if page.startswith(keys[text], at):
                     inside = _overlapping(ends, at, at + len(keys[text]))
                     found.setdefault(text, set()).update(indices[i] for i in inside)
@@ -192,7 +194,7 @@ def _pages(passages: Sequence[Passage]) -> Iterable[tuple[Sequence[int], list[st
         firsts = {passages[i].text.partition("\n")[0] for i in indices}
         titled = len(firsts) == 1 and len(indices) > 1
         texts = [passages[i].text.partition("\n")[2] if titled else passages[i].text for i in indices]
-        yield indices, list(map(key, texts))
+        yield indices, list(map(comparison_key, texts))
 
 
 def _words_of(text: str) -> frozenset[str]:

@@ -23,7 +23,7 @@ _FOLDERS: dict[str, tuple[str, Callable[[bytes], bool]]] = {
     "modules.json": ("an encoder", _contains(b'"path"', b'"type"')),
     "metasearch.json": ("an encoder", _contains(b'"metasearch-onnx"')),
     "tables.json": ("a report", _contains(b'"key"', b'"heads"', b'"columns"')),
-    "dataset_info.json": ("a prepared corpus", _contains(b'"source_language"', b'"target_language"', b'"corpus"')),
+    "dataset_info.json": ("a parallel corpus", _contains(b'"source_language"', b'"target_language"', b'"corpus"')),
 }
 """File in a folder → the folder's kind, and whether the beginning of the file says so."""
 

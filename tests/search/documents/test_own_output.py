@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from helpers.indexes import made, write_index
+from helpers.saved import save
 from helpers.studies import Made, write_run, write_study
-from metasearch.data.parallel.saved import COLUMNS, write_table
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import DataError
 from metasearch.evaluation.report.build import build, write
@@ -26,9 +26,7 @@ def outputs(tmp_path_factory):
     write_run(folder / "run", Made(learner="maml"))
     study = write_study(folder / "study", folds=(0,), questions=4)
     write(build(read_study([study])), folder / "report")
-    (folder / "corpus").mkdir()
-    rows = {name: ["text"] for name in COLUMNS}
-    write_table(folder / "corpus", iter([arrow.RecordBatch.from_pydict(rows)]))
+    save([("one", "eins", "en", "de", "TED")], folder / "corpus")
     tiny.build().save(folder / "encoder")
     for each in list(folder.iterdir()):
         (each / "inside").mkdir()
@@ -39,7 +37,7 @@ def outputs(tmp_path_factory):
 
 
 KINDS = {
-    "corpus": "a prepared corpus", "encoder": "an encoder", "help.index": "an index", "report": "a report",
+    "corpus": "a parallel corpus", "encoder": "an encoder", "help.index": "an index", "report": "a report",
     "run": "a run", "study": "a study", "ranking.txt": "a TREC run",
 }  # fmt: skip
 
