@@ -1,6 +1,7 @@
 """A stage of distillation, against losses and gradients written out in float64, a text and a token at a time."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -222,18 +223,14 @@ def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
     assert found.terms["match"] != torch.tensor(found.terms["match"]).bfloat16().item()
 
 
-class Wide:
-    """Targets that have 7 dimensions."""
-
-    def vectors(self, texts):
-        return np.zeros((len(texts), 7), np.float32)
+WIDE = SimpleNamespace(vectors=lambda texts: np.zeros((len(texts), 7), np.float32))
 
 
 @pytest.mark.parametrize(
     ("targets", "says"),
     [
         (None, "learner 'distill' needs a frozen encoder to learn from; name it in the stage under `against`"),
-        (Wide(), f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"),
+        (WIDE, f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"),
     ],
     ids=["none", "wide"],
 )

@@ -6,15 +6,6 @@ from click.shell_completion import ShellComplete
 from metasearch.cli import main
 from metasearch.cli.ls import KINDS
 
-VARIABLE = "_METASEARCH_COMPLETE"
-
-
-def offered(line, kind="plain"):
-    """Return what is offered for the last word of a line; an empty one after a space."""
-    *words, last = line.split(" ")
-    found = ShellComplete(main, {}, "metasearch", VARIABLE).get_completions(words, last)
-    return [item.value for item in found if item.type == kind]
-
 
 @pytest.mark.parametrize(
     ("line", "expected"),
@@ -27,4 +18,6 @@ def offered(line, kind="plain"):
     ],
 )
 def test_names_are_offered(line, expected):
-    assert offered(line) == expected
+    *words, last = line.split(" ")
+    found = ShellComplete(main, {}, "metasearch", "_METASEARCH_COMPLETE").get_completions(words, last)
+    assert [item.value for item in found if item.type == "plain"] == expected

@@ -22,10 +22,6 @@ def findings(tree, title):
     return {each["about"]: each for each in section["findings"]}
 
 
-def problems(tree):
-    return [(each["about"], each["code"]) for s in tree["sections"] for each in s["findings"] if each["state"] == "bad"]
-
-
 def files_of(folder):
     return {p.relative_to(folder): (p.stat().st_mtime_ns, p.read_bytes()) for p in folder.rglob("*") if p.is_file()}
 
@@ -88,7 +84,8 @@ def test_a_problem_is_one_line_with_its_code_and_the_text_ends_with_how_many_the
     folder = shutil.copytree(index, tmp_path / "index")
     (folder / "index.sqlite").write_text("x" * 200)
     tree = doctor(folder, code=5)
-    assert problems(tree) == [("files", 5)]
+    (bad,) = [each for part in tree["sections"] for each in part["findings"] if each["state"] == "bad"]
+    assert (bad["about"], bad["code"]) == ("files", 5)
     found = findings(tree, str(folder))["files"]["found"]
     assert "index.sqlite: file is not a database" in found
     text = metasearch("doctor", folder, code=5)

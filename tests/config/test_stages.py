@@ -4,7 +4,7 @@ import pytest
 
 from helpers.commands import metasearch
 from helpers.configs import nested
-from helpers.declarations import leaves
+from helpers.declarations import values_of
 from helpers.stages import LIBRARY, NAMES, SMALL, STAGES, written
 from metasearch.config import yaml
 from metasearch.config.distill_run import DistillConfig
@@ -74,10 +74,6 @@ def test_what_a_stage_made_of_drawn_weights_is_still_of_that_seed_when_a_run_goe
     given = RoleEncoders(nested(DistillConfig, recipe=compress, teacher="tiny", assistant=str(tmp_path)))
     given.take("assistant", tmp_path)
     assert not given.at("assistant").seeded
-
-
-def values_of(recipe):
-    return leaves(recipe.model_dump(exclude={"sources", "recipe", "description"}))
 
 
 @pytest.mark.parametrize("name", NAMES)
