@@ -45,7 +45,7 @@ SEARCHING = {
     "torch", "tqdm", "yaml",
 }  # fmt: skip
 """Packages of `dependencies` in pyproject.toml that a search imports."""
-NOT_SEARCHING = "transformers sentence_transformers learn2learn sklearn scipy pandas sympy datasets".split()
+TRAINING = "transformers sentence_transformers learn2learn sklearn scipy pandas sympy datasets".split()
 
 
 @pytest.mark.slow
@@ -73,11 +73,11 @@ def test_an_index_and_a_search_import_what_they_need(tmp_path, monkeypatch):
     options = ("--encoder", "mini", "--language", "en", "--precision", "bfloat16")
     metasearch("index", tmp_path / "a.txt", *options, "-o", tmp_path / "first.index")
     indexed, _ = run("index", "a.txt", *options, "-o", "a.index")
-    assert not indexed & set(NOT_SEARCHING)
+    assert not indexed & set(TRAINING)
     loaded, parts = run("search", "a.index", "Where is the key?")
     needed = [each for each in requires("metasearch-encoders") or () if "extra ==" not in each]
     own = {re.split("[<>=;\\[ ]", each)[0].lower().replace("-", "_") for each in needed}
-    own = {{"pyyaml": "yaml"}.get(name, name) for name in own} | {"metasearch", *NOT_SEARCHING}
+    own = {{"pyyaml": "yaml"}.get(name, name) for name in own} | {"metasearch", *TRAINING}
     assert loaded & own == SEARCHING
     assert not [name for name in parts if name.startswith("torch._dynamo")]
 

@@ -93,7 +93,9 @@ def test_in_random_splits_no_row_of_dev_or_test_is_in_train(make, translator):
         with_translations, done = add_translations(parts, task, translator)
         held = [*rows(parts.dev), *rows(parts.test)]
         added = [
-            row for row in rows(with_translations.train) if language in getattr(row, "languages", [row_language(row)])
+            row
+            for row in rows(with_translations.train)
+            if language in getattr(row, "languages", [getattr(row, "language", None)])
         ]
         assert {row.group for row in added} <= set(parts.train.groups) - {row.group for row in held}
         assert not {row.id for row in added if isinstance(row, Question)} & {getattr(row, "id", None) for row in held}
@@ -106,10 +108,6 @@ def test_in_random_splits_no_row_of_dev_or_test_is_in_train(make, translator):
         assert (with_translations.dev, with_translations.test) == (parts.dev, parts.test)
         left_out += done.left_out
     assert left_out > 0  # so that what was looked for was there
-
-
-def row_language(row):
-    return getattr(row, "language", None)
 
 
 def english(row):
