@@ -66,19 +66,15 @@ def test_the_rarest_characters_are_left_to_their_bytes():
     assert covered([common, rare]) == {*common, rare}
 
 
-def test_a_size_that_is_too_large_is_answered_with_the_one_that_the_texts_have():
+def test_a_size_that_is_too_large_or_too_small_is_answered_with_one_that_fits():
     with pytest.raises(DataError, match=r"^size 90000: the texts have pieces for (\d+) only; take") as caught:
         train_tokenizer(corpus(), 90000)
     reached = int(str(caught.value).split(" for ")[1].split()[0])
     assert len(train_tokenizer(corpus(), reached)) == reached
-
-
-def test_a_size_that_does_not_hold_the_characters_is_answered_with_the_least():
-    texts = ["ab ba"]
     # Unigram models have the characters of the names of bytes, too: "<0x>", digits, and A to F.
     least = 5 + 256 + len("▁ab") + len("<x>0123456789ABCDEF")
     with pytest.raises(ConfigError, match=rf"^size 100: .* need {least} at least$"):
-        train_tokenizer(texts, 100)
+        train_tokenizer(["ab ba"], 100)
 
 
 SENTENCES = [" ".join(WORDS), "Das Haus ist alt", "Der Schlüssel liegt unter der Matte"]

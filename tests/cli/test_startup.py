@@ -45,7 +45,7 @@ SEARCHING = {
     "torch", "tqdm", "yaml",
 }  # fmt: skip
 """Packages of `dependencies` in pyproject.toml that a search imports."""
-TRAINING = "transformers sentence_transformers learn2learn sklearn scipy pandas sympy datasets".split()
+TRAINING = ["transformers", "sentence_transformers", "learn2learn", "sklearn", "scipy", "pandas", "sympy", "datasets"]
 
 
 @pytest.mark.slow

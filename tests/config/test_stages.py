@@ -21,9 +21,6 @@ def compress():
     return LIBRARY.distillation("compress")
 
 
-# Which stages run.
-
-
 @pytest.mark.parametrize(
     ("written", "chosen"),
     [
@@ -41,9 +38,6 @@ def test_a_part_of_the_stages_is_run_in_their_order(compress, written, chosen):
     part = compress.only(written)
     assert part.chosen == part.run == chosen
     assert part.stages == compress.stages
-
-
-# Who takes part.
 
 
 @pytest.mark.parametrize(
@@ -122,9 +116,6 @@ def test_an_ablation_leaves_out_what_it_is_named_after_and_nothing_else(name, co
     new, old = values_of(recipe), values_of(LIBRARY.distillation("compress-paper"))
     allowed = {"run", "student.repeats", "stages.contrast.options.contrast"}
     assert {key for key in new if new[key] != old[key]} <= allowed
-
-
-# By name, and printed.
 
 
 def test_recipes_of_ones_own_stand_beside_those_that_ship(tmp_path):

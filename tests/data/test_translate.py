@@ -217,16 +217,12 @@ def test_what_is_translated_and_how_belongs_to_the_fingerprint_of_the_data_and_f
     assert first.translations.fingerprint != second.translations.fingerprint
 
 
-def test_with_own_rows_kept_only_what_has_none_is_translated(translator):
+def test_own_rows_in_a_language_that_is_translated_into_are_kept_if_a_task_says_so_and_must_be_spoken_of(translator):
     parts = split(similarity(np.random.default_rng(0), 9), Folds(k=3), 0)
     task = task_of("similarity", own="keep", overlap="drop")
     train = add_translations(parts, task, translator)[0].train
     assert [pair for pair in train.pairs if pair.pair == "en-el"] == [p for p in parts.train.pairs if p.pair == "en-el"]
     assert any(pair.pair == "el-el" for pair in train.pairs)
-
-
-def test_rows_in_a_language_that_is_translated_into_must_be_spoken_of(translator):
-    parts = split(similarity(np.random.default_rng(0), 9), Folds(k=3), 0)
     own = sum(pair.pair == "en-el" for pair in parts.train.pairs)
     with pytest.raises(ConfigError, match=rf"train has {own} rows in de, el of its own; use own: drop .* or own: keep"):
         add_translations(parts, task_of("similarity", own=None), translator)

@@ -179,12 +179,6 @@ def test_similarity_is_correlated_within_each_language_pair():
     assert found.mean("pearson") == pytest.approx((r - 1) / 2, abs=1e-6)  # three pairs weigh as much as two
 
 
-def test_constant_similarities_are_a_data_error():
-    vectors = dict.fromkeys(ENGLISH_VECTORS, at_angle(1))
-    with pytest.raises(DataError, match="constant"):
-        evaluate(FakeEncoder(vectors), SimilarityData(ENGLISH), [PEARSON])
-
-
 def test_the_reranked_pool_puts_the_best_candidates_in_the_order_of_the_reranker():
     """Of each question the two highest candidates are exchanged; the others stay below them, ties included."""
 
