@@ -37,16 +37,6 @@ def number(texts):
     return torch.tensor([NUMBER[text] for text in texts])
 
 
-def loss_of(triplets, answers):
-    """Return the loss of triplets of texts, a character each; `answers` are the labelled ones of each, if any."""
-    texts = dict(zip(("question", "positive", "negative"), zip(*triplets, strict=True), strict=True))
-    vectors = {name: at(column) for name, column in texts.items()}
-    numbers = {name: number(column) for name, column in texts.items()}
-    labelled = answers and torch.tensor([[text in each for text in ANGLE] for each in answers])
-    batch = EmbeddedSet(vectors, numbers, answers=labelled)
-    return InfoNCE(InfoNCE.Options(temperature=HEAT))(batch).item()
-
-
 def entropy(text, own, *wrong):
     """Return −log of the share of a text's own one among all, exp(cos / temperature) each."""
     score = {other: math.exp(math.cos(ANGLE[text] - ANGLE[other]) / HEAT) for other in (own, *wrong)}
@@ -86,9 +76,13 @@ def shares(text, candidates):
     ],
 )
 def test_the_loss_is_the_mean_entropy_of_the_right_among_the_wrong_answers(triplets, answers, rows):
-    """Rows: a question, its answer, and the wrong ones."""
+    """Texts are a character each; rows are a question, its answer, and the wrong ones."""
+    names, columns = ("question", "positive", "negative"), [*zip(*triplets.split(), strict=True)]
+    vectors, numbers = (dict(zip(names, map(of, columns), strict=True)) for of in (at, number))
+    labelled = answers and torch.tensor([[text in each for text in ANGLE] for each in answers])
+    loss = InfoNCE(InfoNCE.Options(temperature=HEAT))(EmbeddedSet(vectors, numbers, answers=labelled))
     expected = [entropy(*row) for row in rows.split()]
-    assert loss_of(triplets.split(), answers) == pytest.approx(sum(expected) / len(expected), rel=1e-12)
+    assert loss.item() == pytest.approx(sum(expected) / len(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -39,17 +39,16 @@ def reference(encoder):
     return Reference(encoder, MARGIN)
 
 
-def transfers(episodes):
-    """List (support, query) of X→Y and, in an episode of three sets, Y→Z."""
-    return [pair for e in episodes for pair in zip(e.sets[:-1], e.sets[1:], strict=True)]
-
-
 def query_loss(reference, episodes, weights, rate, steps, first_order, reduction="mean"):
-    """L = mean_j (or Σ_j) L_query(θ_j), θ_j after n inner steps on the support set (MAML-Align paper, Algorithm 2)."""
+    """L = mean_j (or Σ_j) L_query(θ_j), θ_j after n inner steps on the support set (MAML-Align paper, Algorithm 2).
+
+    Support and query are X and Y and, in an episode of three sets, also Y and Z.
+    """
     losses = torch.stack(
         [
             reference.loss(reference.descend(weights, [support] * steps, rate, first_order), query)
-            for support, query in transfers(episodes)
+            for e in episodes
+            for support, query in zip(e.sets[:-1], e.sets[1:], strict=True)
         ]
     )
     return losses.sum() if reduction == "sum" else losses.mean()

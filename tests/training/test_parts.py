@@ -28,18 +28,15 @@ def trained(encoder):
     return [weight for weight in encoder.embedder.parameters() if weight.requires_grad]
 
 
-def loss_of(outputs):
-    """Compare every text with every other, so that no part has a loss of its own."""
-    weight = torch.linspace(-1, 2, outputs.numel(), dtype=outputs.dtype).view_as(outputs)
-    return (outputs @ outputs.T).square().mean() + (weight * outputs).sum()
-
-
 def gradient(encoder, workers, texts=TEXTS, output="pooled"):
     """Return the parts' batch and the gradient."""
     parts = Parts(PackedEncoder(encoder, workers=workers), texts, output)
     outputs, back = parts.begin(parts.batch.cut(trained(encoder)))
     outputs.requires_grad_()
-    return parts.batch, back(*torch.autograd.grad(loss_of(outputs), [outputs]))
+    # Every text is compared with every other, so that no part has a loss of its own.
+    weight = torch.linspace(-1, 2, outputs.numel(), dtype=outputs.dtype).view_as(outputs)
+    loss = (outputs @ outputs.T).square().mean() + (weight * outputs).sum()
+    return parts.batch, back(*torch.autograd.grad(loss, [outputs]))
 
 
 def off(found, expected):
