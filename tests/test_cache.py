@@ -42,19 +42,15 @@ def test_a_folder_is_made_once():
     assert (cached("a", make) / "below" / "config").read_text() == "{}"
 
 
-def change(path):
-    path.write_bytes(b"1235")
+DAMAGES = {
+    "changed": lambda path: path.write_bytes(b"1235"),
+    "removed": lambda path: path.unlink(),
+    "added": lambda path: path.with_name("new").write_text("x"),
+}
+ANY_DAMAGE = pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 
 
-def remove(path):
-    path.unlink()
-
-
-def add(path):
-    path.with_name("new").write_text("x")
-
-
-@pytest.mark.parametrize("damage", [change, remove, add])
+@ANY_DAMAGE
 @pytest.mark.parametrize("name", ["weights", "sha256.json"])
 def test_a_changed_one_is_made_again_and_a_line_says_so(name, damage, caplog):
     make = Maker()
@@ -135,7 +131,7 @@ def test_no_file_is_read_again_that_was_not_written(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there the time of the last change is not known")
-@pytest.mark.parametrize("damage", [change, remove, add])
+@ANY_DAMAGE
 def test_a_file_that_was_written_is_read_again_whatever_its_time_says(tmp_path, monkeypatch, damage):
     settled(monkeypatch)
     folder = tmp_path / "folder"

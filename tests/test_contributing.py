@@ -14,6 +14,7 @@ import pytest
 import metasearch
 from helpers.documents import DOCUMENTS, blocks, commands, table
 from helpers.layers import MAY_IMPORT
+from helpers.packages import install
 from metasearch.config import registry
 from metasearch.config.library import shipped
 from test_structure import imports_of
@@ -54,33 +55,22 @@ def ended(tmp_path_factory):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         assert not (root / path).exists(), path
         (root / path).write_text(text, encoding="utf-8")
-    install_extras(root)
+    (declared,) = blocks("CONTRIBUTING.md", "toml")
+    offered = tomllib.loads(declared)["project"]["entry-points"]
+    # Each module is the one of the metric's example.
+    names = {module.partition(".")[2] for entries in offered.values() for module in entries.values()}
+    source = FILES["metasearch/evaluation/metrics/success.py"]
+    site = install(root, "search_extras", dict.fromkeys(names, source), offered)
     ran = subprocess.run(
         [sys.executable, "-c", RUN_ALL],
         input=json.dumps({"commands": COMMANDS, "modules": [dotted(path) for path in MODULES]}),
         capture_output=True,
         text=True,
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{site}"},
     )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout), root
-
-
-def install_extras(root):
-    """Put a package with CONTRIBUTING's entry points beside the copy; each module is that of the metric's example."""
-    (declared,) = blocks("CONTRIBUTING.md", "toml")
-    info = root / "search_extras-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: search-extras\nVersion: 1.0\n", encoding="utf-8")
-    lines = []
-    for group, entries in tomllib.loads(declared)["project"]["entry-points"].items():
-        lines += [f"[{group}]", *(f"{name} = {module}" for name, module in entries.items())]
-        for module in entries.values():
-            path = root / f"{module.replace('.', '/')}.py"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(FILES["metasearch/evaluation/metrics/success.py"], encoding="utf-8")
-    (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def dotted(path):

@@ -44,11 +44,6 @@ def dotted_name(path):
     return ".".join(("metasearch", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
 
 
-def layer_of(path):
-    """Return the layer of a module: its folder, or its own name at the top."""
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
-
-
 def of_layer(layer):
     """Return the modules of a package, or of a folder in one such as `evaluation/report`."""
     return [path for path in MODULES if f"{name_of(path).removesuffix('.py')}/".startswith(f"{layer}/")]
@@ -118,7 +113,7 @@ def test_a_module_imports_its_own_layer_and_those_below(layer):
 
 
 def test_every_layer_is_there_and_the_order_has_no_circle():
-    assert {layer_of(path) for path in MODULES} == {*MAY_IMPORT, *ENTRIES}
+    assert {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in MODULES} == {*MAY_IMPORT, *ENTRIES}
     order = list(HOLDS)
     assert order == list(MAY_IMPORT)
     for place, layer in enumerate(order):

@@ -12,8 +12,7 @@ from torch.func import functional_call
 
 from helpers.gradients import Case, encoder_of, error, on_both, outer
 from helpers.reference import assert_same, distance, gradients, learned, weights_of
-from helpers.small import SmallEncoder, episode
-from metasearch.algorithms.fine_tune import FineTune
+from helpers.small import SmallEncoder
 from metasearch.algorithms.losses.base import EmbeddedSet
 from metasearch.algorithms.losses.infonce import InfoNCE, contrast, divergence
 from metasearch.algorithms.maml import MAML
@@ -21,7 +20,6 @@ from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
 from metasearch.data.records import Candidate, Question
 from metasearch.episodes.episode import TRIPLET_ROLES, Episode, LabelledSet, Triplet
-from metasearch.errors import ConfigError
 from metasearch.training.outer_gradients import OuterGradients
 
 ANGLE = {"q": 0.0, "r": 1.0, "t": 0.4, "u": 1.7, "v": -0.3, "p": 0.2, "s": 1.5, "n": 0.7, "m": 2.2}
@@ -37,20 +35,6 @@ def at(texts):
 
 def number(texts):
     return torch.tensor([NUMBER[text] for text in texts])
-
-
-def contrasted(questions, translations):
-    return contrast(at(questions), at(translations), number(questions), number(translations), HEAT).item()
-
-
-def loss_of(triplets, answers):
-    """Return the loss of triplets of texts, a character each; `answers` are the labelled ones of each, if any."""
-    texts = dict(zip(("question", "positive", "negative"), zip(*triplets, strict=True), strict=True))
-    vectors = {name: at(column) for name, column in texts.items()}
-    numbers = {name: number(column) for name, column in texts.items()}
-    labelled = answers and torch.tensor([[text in each for text in ANGLE] for each in answers])
-    batch = EmbeddedSet(vectors, numbers, answers=labelled)
-    return InfoNCE(InfoNCE.Options(temperature=HEAT))(batch).item()
 
 
 def entropy(text, own, *wrong):
@@ -92,15 +76,13 @@ def shares(text, candidates):
     ],
 )
 def test_the_loss_is_the_mean_entropy_of_the_right_among_the_wrong_answers(triplets, answers, rows):
-    """Rows: a question, its answer, and the wrong ones."""
+    """Texts are a character each; rows are a question, its answer, and the wrong ones."""
+    names, columns = ("question", "positive", "negative"), [*zip(*triplets.split(), strict=True)]
+    vectors, numbers = (dict(zip(names, map(of, columns), strict=True)) for of in (at, number))
+    labelled = answers and torch.tensor([[text in each for text in ANGLE] for each in answers])
+    loss = InfoNCE(InfoNCE.Options(temperature=HEAT))(EmbeddedSet(vectors, numbers, answers=labelled))
     expected = [entropy(*row) for row in rows.split()]
-    assert loss_of(triplets.split(), answers) == pytest.approx(sum(expected) / len(expected), rel=1e-12)
-
-
-def test_scored_pairs_have_no_questions():
-    learner = FineTune(SmallEncoder(), settings("none"), FineTune.Options())
-    with pytest.raises(ConfigError, match="the loss is taken of question, positive; the examples have text1, text2"):
-        learner.outer_loss([episode("a", "pairs")])
+    assert loss.item() == pytest.approx(sum(expected) / len(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +100,8 @@ def test_scored_pairs_have_no_questions():
 def test_infonce_ranks_each_translation_and_each_question_among_those_of_the_set(questions, translations, there, back):
     """Rows: a text, its own counterpart, and the wrong ones."""
     expected = sum(entropy(*row) for row in (*there, *back)) / (2 * len(there))
-    assert contrasted(questions, translations) == pytest.approx(expected, rel=1e-12)
+    vectors, numbers = (at(questions), at(translations)), (number(questions), number(translations))
+    assert contrast(*vectors, *numbers, HEAT).item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_jsd_is_that_of_the_shares_that_candidates_have_of_a_question_and_its_translation():
@@ -197,10 +180,6 @@ def by_hand(encoder, weights, examples, align):
     return total / len(rows)
 
 
-def settings(align):
-    return Loss(name="infonce", temperature=HEAT, align=align)
-
-
 @pytest.mark.parametrize(("align", "first_order"), [("none", False), ("infonce", True), ("jsd", False)])
 def test_maml_learns_by_it_with_the_gradient_written_out_by_hand(align, first_order):
     """Two inner steps on the support, in float64."""
@@ -219,7 +198,7 @@ def test_maml_learns_by_it_with_the_gradient_written_out_by_hand(align, first_or
         return sum(losses) / len(losses)
 
     options = MAML.Options(inner_lr=rate, inner_steps=2, first_order=first_order)
-    total, gradient = learned(MAML(encoder, settings(align), options), episodes)
+    total, gradient = learned(MAML(encoder, Loss(name="infonce", temperature=HEAT, align=align), options), episodes)
 
     assert total == pytest.approx(by_hand_outer(first_order).item(), rel=1e-10)
     assert_same(gradient, gradients(by_hand_outer(first_order), start), 1e-10)

@@ -1,6 +1,7 @@
 """A stage of distillation, against losses and gradients written out in float64, a text and a token at a time."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from helpers.reference import assert_same, gradients, learned, weights_of
-from helpers.small import cosine, translations
+from helpers.small import cosine, translation_episode
 from metasearch.algorithms.base import TargetSpec
 from metasearch.algorithms.distill import Distill, matryoshka
 from metasearch.config.recipe import Loss
@@ -145,7 +146,7 @@ def assert_gradient(found, expected):
 def test_loss_and_gradient_are_those_of_the_equations(encoder, output, target, kind):
     learner = made(encoder, output=output, target=target, contrast=kind, contrast_weight=0.7)
     match, contrast = reference(encoder, learner.targets, PAIRS, output, target, kind, weight=0.7)
-    total, gradient = learned(learner, [translations(*PAIRS)])
+    total, gradient = learned(learner, [translation_episode(*PAIRS)])
     assert total == pytest.approx((match + contrast).item(), rel=EXACT)
     assert_gradient(gradient, gradients(match + contrast, weights_of(encoder.embedder)))
 
@@ -160,7 +161,7 @@ def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read,
     passes = []
     handle = encoder.embedder.register_forward_hook(lambda module, inputs, output: passes.append(len(output)))
     try:
-        found, gradient = learned(learner, [translations(*PAIRS)])
+        found, gradient = learned(learner, [translation_episode(*PAIRS)])
     finally:
         handle.remove()
     # The probe of packing has passes of two texts.
@@ -181,12 +182,12 @@ def test_a_share_of_the_sources_is_read_and_weighs_as_much(encoder, share, read,
 def test_tokens_of_sources_that_are_not_read_have_no_error(encoder, share, read):
     learner = made(encoder, output="states", target="own", source_share=share)
     texts = dict.fromkeys([PAIRS[i][0] for i in read] + [target for _, target in PAIRS])
-    assert list(dict.fromkeys(learner.texts(learner.pairs([translations(*PAIRS)])))) == list(texts)
+    assert list(dict.fromkeys(learner.texts(learner.pairs([translation_episode(*PAIRS)])))) == list(texts)
     errors = [
         output_of(encoder, text, "states") - torch.from_numpy(learner.targets.of(text)).double() for text in texts
     ]
     expected = torch.cat(errors).square().sum() / (sum(map(len, errors)) * tiny.DIMENSIONS)
-    total, gradient = learned(learner, [translations(*PAIRS)])
+    total, gradient = learned(learner, [translation_episode(*PAIRS)])
     assert total == pytest.approx(expected.item(), rel=EXACT)
     assert_gradient(gradient, gradients(expected, weights_of(encoder.embedder)))
 
@@ -194,52 +195,48 @@ def test_tokens_of_sources_that_are_not_read_have_no_error(encoder, share, read)
 def test_the_episodes_of_a_meta_batch_are_one_batch(encoder):
     """Texts of one episode are compared with translations of another."""
     learner = made(encoder, contrast="soft")
-    whole, gradient = learned(learner, [translations(*PAIRS)])
-    parts, found = learned(learner, [translations(*PAIRS[:2]), translations(*PAIRS[2:])])
+    whole, gradient = learned(learner, [translation_episode(*PAIRS)])
+    parts, found = learned(learner, [translation_episode(*PAIRS[:2]), translation_episode(*PAIRS[2:])])
     assert parts == whole
     assert_same(found, gradient, 0)
-    alone = [learner.outer_loss([translations(*part)]).terms["contrast"] for part in (PAIRS[:2], PAIRS[2:])]
+    alone = [learner.outer_loss([translation_episode(*part)]).terms["contrast"] for part in (PAIRS[:2], PAIRS[2:])]
     assert not math.isclose(
-        (2 * alone[0] + 3 * alone[1]) / 5, learner.outer_loss([translations(*PAIRS)]).terms["contrast"]
+        (2 * alone[0] + 3 * alone[1]) / 5, learner.outer_loss([translation_episode(*PAIRS)]).terms["contrast"]
     )
 
 
 @pytest.mark.parametrize(("output", "kind"), [("sentence", "none"), ("pooled", "soft"), ("embedding", "infonce")])
 def test_the_frozen_encoder_need_not_read_translations_where_the_source_is_the_target(encoder, output, kind):
     learner = made(encoder, output=output, target="source", contrast=kind)
-    learner.outer_loss([translations(*PAIRS)])
+    learner.outer_loss([translation_episode(*PAIRS)])
     assert {text for texts in learner.targets.asked for text in texts} == {source for source, _ in PAIRS}
     assert Distill.wanted(learner.options) == TargetSpec(output, translations=False)
 
 
 def test_the_error_is_taken_in_float32_where_forward_passes_run_in_bfloat16():
     learner = made(tiny.build(MaxLength(text=12)), contrast="soft")
-    exact = learner.outer_loss([translations(*PAIRS)])
+    exact = learner.outer_loss([translation_episode(*PAIRS)])
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = learner.outer_loss([translations(*PAIRS)])
+        found = learner.outer_loss([translation_episode(*PAIRS)])
     assert found.total.dtype == torch.float32
     assert found.total.item() == pytest.approx(exact.total.item(), rel=2**-7)
     assert found.terms["match"] != torch.tensor(found.terms["match"]).bfloat16().item()
 
 
-class Wide:
-    """Targets that have 7 dimensions."""
-
-    def vectors(self, texts):
-        return np.zeros((len(texts), 7), np.float32)
+WIDE = SimpleNamespace(vectors=lambda texts: np.zeros((len(texts), 7), np.float32))
 
 
 @pytest.mark.parametrize(
     ("targets", "says"),
     [
         (None, "learner 'distill' needs a frozen encoder to learn from; name it in the stage under `against`"),
-        (Wide(), f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"),
+        (WIDE, f"vectors have 7 dimensions, the learner's {tiny.DIMENSIONS}$"),
     ],
     ids=["none", "wide"],
 )
 def test_missing_targets_and_those_of_another_width_are_refused(encoder, targets, says):
     with pytest.raises(ConfigError, match=says):
-        Distill(encoder, Loss(), Distill.Options(), targets).outer_loss([translations(*PAIRS)])
+        Distill(encoder, Loss(), Distill.Options(), targets).outer_loss([translation_episode(*PAIRS)])
 
 
 def term_by_hand(learner, dimensions, share):
@@ -269,10 +266,10 @@ def term_by_hand(learner, dimensions, share):
 def test_the_term_and_its_gradient_are_the_papers_sum(encoder, options):
     """The rest of the loss is the loss of the same stage without dimensions."""
     plain = {key: value for key, value in options.items() if key != "dimensions"}
-    rest = made(encoder, **plain).outer_loss([translations(*PAIRS)]).total
+    rest = made(encoder, **plain).outer_loss([translation_episode(*PAIRS)]).total
     learner = made(encoder, **options)
     term = term_by_hand(learner, options["dimensions"], plain.get("source_share", 1.0))
-    total, gradient = learned(learner, [translations(*PAIRS)])
+    total, gradient = learned(learner, [translation_episode(*PAIRS)])
     assert total == pytest.approx((rest + term).item(), rel=EXACT)
     assert_gradient(gradient, gradients(rest + term, weights_of(encoder.embedder)))
 

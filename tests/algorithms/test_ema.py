@@ -1,6 +1,7 @@
 """The teacher that follows the student: its schedule, its arithmetic, its gradient, and that it survives a kill."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from helpers.reference import assert_same, gradients, learned, weights_of
-from helpers.small import SmallEncoder, SmallNet, translations
+from helpers.small import SmallEncoder, SmallNet, translation_episode
 from metasearch.algorithms.ema import EMA, share
 from metasearch.config.recipe import Loss
 
@@ -62,7 +63,7 @@ def test_the_loss_is_the_squared_error_of_translations_against_the_teachers_sour
     gaps = vectors(student, [t for _, t in PAIRS]) - vectors(teacher, [s for s, _ in PAIRS])
     expected = sum(gap.square().sum() for gap in gaps) / (len(PAIRS) * gaps.shape[1])
 
-    total, gradient = learned(learner, [translations(*PAIRS[:1]), translations(*PAIRS[1:])])
+    total, gradient = learned(learner, [translation_episode(*PAIRS[:1]), translation_episode(*PAIRS[1:])])
 
     assert total == pytest.approx(expected.item(), rel=EXACT)
     assert_same(gradient, gradients(expected, student), EXACT)
@@ -78,19 +79,12 @@ def test_scaled_down_the_teacher_moves_as_far_in_a_shorter_training(total):
     assert moved == pytest.approx(1 - 0.592, abs=2e-3)
 
 
-class Lines:
-    """An encoder whose network is some weights."""
-
-    name, device = "lines", torch.device("cpu")
-
-    def __init__(self, values):
-        self.embedder = nn.Module()
-        self.embedder.weight = nn.Parameter(values.clone())
-
-
 def follow(begin, goal, steps, share):
     """Return an EMA teacher's learner after steps with a share of a student that stands at the goal from the first."""
-    learner = EMA(Lines(begin), Loss(), EMA.Options(tau=1 - share, schedule="constant"))
+    network = nn.Module()
+    network.weight = nn.Parameter(begin.clone())
+    encoder = SimpleNamespace(name="lines", device=torch.device("cpu"), embedder=network)
+    learner = EMA(encoder, Loss(), EMA.Options(tau=1 - share, schedule="constant"))
     with torch.no_grad():
         learner.encoder.embedder.weight.copy_(goal)
     for _ in range(steps):

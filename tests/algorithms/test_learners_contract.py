@@ -27,9 +27,7 @@ def untrained(task):
     return load_encoder("tiny", LIBRARY.task(task).max_length, device="cpu")
 
 
-@cache
-def benchmark_of(task, mode):
-    return load_benchmark(task, mode)
+benchmark_of = cache(load_benchmark)
 
 
 def recipe_of(learner, mode):

@@ -115,14 +115,11 @@ def test_a_loss_of_a_package_is_one_file(monkeypatch):
         ("{margin: -1}", r"mine\.yaml:5: loss\.margin: .* \(got '-1'\)"),
         (
             "{name: infonce, temprature: 1}",
-            r"recipe 'mine': loss: temprature: loss infonce has no such option\. Did you mean 'temperature'",
+            r"'mine': loss: temprature: loss infonce has no .*\. Did you mean 'temperature'",
         ),
         ("{name: infonce, align: jds}", r"recipe 'mine': loss: align: .*'none', 'infonce' or 'jsd' \(got 'jds'\)"),
         ("{name: triplet, align: jsd}", r"recipe 'mine': loss: align: loss triplet has no such option"),
-        (
-            "{name: cosine-mse, temperature: 1}",
-            r"temperature: loss cosine-mse has no such option\. Known: none\. null leaves it out: --set loss.temp",
-        ),
+        ("{name: cosine-mse, temperature: 1}", r"temperature: .* Known: none\. null leaves it out: --set loss\.temp"),
     ],
 )
 def test_what_is_wrong_with_a_loss_is_named_with_the_nearest_right_choice(tmp_path, written, says):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.paper import ablation_arms, ablation_scores
+from helpers.declarations import leaves
 from metasearch.cli.distill import command, configure
 from metasearch.errors import DataError
 from metasearch.runs.per_query_results import QueryResults
@@ -58,7 +59,7 @@ def test_the_flags_of_an_arm_are_a_recipe_that_trains_its_stages_alike(places, n
     ],
 )
 def test_an_ablation_differs_from_the_full_recipe_in_one_thing(places, name, expected):
-    found, full = (flat(recipe_of(each, places).model_dump()) for each in (name, "full"))
+    found, full = (leaves(recipe_of(each, places).model_dump()) for each in (name, "full"))
     differs = {key: value for key, value in found.items() if value != full.get(key)}
     # The values of a stage that an arm does not train are those of the recipe as it ships.
     idle = {key for key in differs if key.startswith(("stages.embedding", "stages.student")) and name == "without-mcl"}
@@ -78,10 +79,3 @@ def test_a_figure_is_the_mean_over_languages_and_an_item_is_drawn_in_all_of_them
     assert (zero.value, zero.interval().low, zero.interval().high) == (0, 0, 0)
     with pytest.raises(DataError, match="other test data"):
         found.above(ablation_scores.figure(results, ablation_arms.TESTS["Tatoeba"], "other"))
-
-
-def flat(tree, prefix=""):
-    found = {}
-    for key, value in tree.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found

@@ -71,15 +71,8 @@ def embeddings(encoder, teacher, student, y):
 )
 def test_distilling_scores_or_embeddings(encoder, distil, term, options, first_order, steps):
     """L = (Σ L_Y(θ_T) + Σ L_Z(θ_S)) / 2B + λ · mean_j L_kd,j, the teacher's side of which is a constant."""
-    learner = make(
-        encoder,
-        inner_steps=2,
-        student_inner_steps=steps,
-        first_order=first_order,
-        kd_weight=3,
-        distil=distil,
-        **options,
-    )
+    how = {"inner_steps": 2, "student_inner_steps": steps, "first_order": first_order, "kd_weight": 3}
+    learner = make(encoder, distil=distil, **how, **options)
     reference, start = Reference(encoder, MARGIN), weights_of(encoder.embedder)
     task, kd = [], []
     for x, y, z in (e.sets for e in TRIPLETS):
@@ -124,12 +117,9 @@ def test_an_inner_fall_sets_the_rate_of_each_step(encoder, learner, first_order)
         l_y, l_z = reference.loss(descend(x), y), reference.loss(descend(y), z)
         terms.append((l_y + l_z) / 2)
     total = sum(terms) / 2
-    options = {"kd_weight": 0} if learner is MAMLAlignTerms else {}
-    made = learner(
-        encoder,
-        Loss(margin=MARGIN),
-        learner.Options(inner_fall=fall, inner_steps=1, first_order=first_order, **options),
-    )
+    more = {"kd_weight": 0} if learner is MAMLAlignTerms else {}
+    options = learner.Options(inner_fall=fall, inner_steps=1, first_order=first_order, **more)
+    made = learner(encoder, Loss(margin=MARGIN), options)
 
     found, gradient = learned(made, TRIPLETS)
 

@@ -66,11 +66,7 @@ def test_pages_are_taken_that_are_translated_and_that_a_title_tells_from_others(
             "de": page("Kopien", "Sie dürfen Dateien verschieben.", "Then open the Ordner with both hands."),
         },
         "same-title": {"en": page("One", "A text."), "de": page("Eins", "Ein Satz."), "fr": page("Un", "Des mots.")},
-        "same-title-2": {
-            "en": page("Two", "A text."),
-            "de": page("EINS", "Noch einer."),
-            "fr": page("Deux", "Un autre."),
-        },
+        "same-title-2": {"en": page("Two", "A text."), "de": page("EINS", "Noch."), "fr": page("Deux", "Un autre.")},
         "no-english": {"de": page("Zwei", "Ein Satz.")},
     }
     kept = translated(pages, ("en", "de", "fr"))

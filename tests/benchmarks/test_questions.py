@@ -128,10 +128,8 @@ def test_pages_that_leave_the_pool_take_their_passages_and_groups_with_them():
     scores = np.array([0.2, 0.6], np.float32)
     assert table.rank(scores, Way(None, balance=False, grouped=False), ["en"]).shown == [2, 1, 0]
     assert table.rank(scores, Way(1.0, balance=False, grouped=True), ["en"]).listed == [1, 0, 2]
-    assert table.rank(scores, Way(None, balance=False, grouped=False), [], np.array([True, True, False])).shown == [
-        1,
-        0,
-    ]
+    inside = np.array([True, True, False])
+    assert table.rank(scores, Way(None, balance=False, grouped=False), [], inside).shown == [1, 0]
 
 
 @pytest.mark.slow

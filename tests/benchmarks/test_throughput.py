@@ -1,5 +1,7 @@
 """The benchmark of the outer step compares like with like and counts as it says. No time is asserted."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -45,30 +47,12 @@ class Constant:
         self.optimizer.step()
 
 
-class Nothing:
-    """A setting without episodes, and its encoder."""
-
-    device = torch.device("cpu")
-
-    def __init__(self):
-        self.asked = []
-
-    def make_encoder(self):
-        return self
-
-    def episodes(self):
-        return []
-
-    def lengths(self, texts, role):
-        return [0] * len(texts)
-
-    encode = lengths
-
-
 @pytest.fixture
 def constants(monkeypatch):
     """Return a function that makes jobs of loops with constant gradients, by gradient, and what they were asked for."""
-    setting = Nothing()
+    # A setting without episodes, and its encoder.
+    setting = SimpleNamespace(device=torch.device("cpu"), asked=[], episodes=list, make_encoder=lambda: setting)
+    setting.lengths = setting.encode = lambda texts, role: [0] * len(texts)
 
     def made(*gradients):
         for g in gradients:

@@ -66,19 +66,15 @@ def test_the_rarest_characters_are_left_to_their_bytes():
     assert covered([common, rare]) == {*common, rare}
 
 
-def test_a_size_that_is_too_large_is_answered_with_the_one_that_the_texts_have():
+def test_a_size_that_is_too_large_or_too_small_is_answered_with_one_that_fits():
     with pytest.raises(DataError, match=r"^size 90000: the texts have pieces for (\d+) only; take") as caught:
         train_tokenizer(corpus(), 90000)
     reached = int(str(caught.value).split(" for ")[1].split()[0])
     assert len(train_tokenizer(corpus(), reached)) == reached
-
-
-def test_a_size_that_does_not_hold_the_characters_is_answered_with_the_least():
-    texts = ["ab ba"]
     # Unigram models have the characters of the names of bytes, too: "<0x>", digits, and A to F.
     least = 5 + 256 + len("▁ab") + len("<x>0123456789ABCDEF")
     with pytest.raises(ConfigError, match=rf"^size 100: .* need {least} at least$"):
-        train_tokenizer(texts, 100)
+        train_tokenizer(["ab ba"], 100)
 
 
 SENTENCES = [" ".join(WORDS), "Das Haus ist alt", "Der Schlüssel liegt unter der Matte"]
@@ -91,14 +87,6 @@ def small():
 
 def table_of(encoder):
     return word_table(encoder.model[0].auto_model).weight.detach()
-
-
-def plain(folder):
-    """Open a folder without metasearch, and cut at the 30 tokens of `_backbones`; the model itself says 25."""
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    assert model.max_seq_length == 25
-    model.max_seq_length = 30
-    return model
 
 
 def renumbered(tokenizer, pad):
@@ -132,7 +120,9 @@ def test_every_backbone_takes_a_vocabulary_that_was_learnt(kind, tmp_path):
     assert table_of(new).shape == (310, table_of(old).shape[1])
     assert (config.vocab_size, config.pad_token_id, config.bos_token_id, config.eos_token_id) == (310, 1, 0, 2)
     new.model.save_pretrained(str(tmp_path), create_model_card=False)
-    again = plain(tmp_path)
+    again = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True)
+    assert again.max_seq_length == 25
+    again.max_seq_length = 30  # as of `make`
     assert again.tokenizer.get_vocab() == small().get_vocab()
     np.testing.assert_allclose(again.encode(SENTENCES), new.encode(SENTENCES, "text"), atol=1e-6)
 

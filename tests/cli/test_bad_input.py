@@ -47,30 +47,12 @@ def test_a_usage_error_is_one_line_that_names_the_help(args):
     assert line.endswith(f"; see {command} --help")
 
 
-def test_what_earlier_versions_had_names_what_does_its_work():
-    assert "card went; the card is model/README.md" in failing("card", "runs/shop", code=2)
-    assert "validate went; use metasearch show TASK --check" in failing("validate", "demo", code=2)
-    assert "prepare went; OpusFilter cleans translations" in failing("prepare", "data", "-o", "clean", code=2)
-    assert "--shots went; metasearch adapt learns from few labels" in failing("evaluate", "--shots", "4", code=2)
-
-
-def test_an_evaluation_that_fails_leaves_no_file_behind(tmp_path):
-    failing("evaluate", "--encoder", "./none", "-o", tmp_path / "new" / "scores.jsonl", code=6)
-    assert not list(tmp_path.iterdir())
-
-
 def test_missing_data_says_where_to_get_it_its_licence_and_the_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("METASEARCH_DATA", raising=False)
     for args in ([], ["--data", tmp_path]):
         error = failing(*TRAIN, "--task", "lareqa", *args, code=3)
         for part in ("github.com/google-research-datasets/lareqa", "CC BY-SA 4.0", "ar.json, de.json, el.json"):
             assert part in error
-
-
-def test_a_folder_with_something_else_in_it_is_kept(tmp_path):
-    (tmp_path / "mine.txt").write_text("keep")
-    assert f"{tmp_path} exists already and is no run; choose another" in failing(*TRAIN, "-o", tmp_path, code=5)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_debug_shows_the_traceback_and_keeps_the_code(monkeypatch):

@@ -12,28 +12,12 @@ from metasearch.encoders.builtin import tiny
 from metasearch.encoders.open import open_checkpoint
 
 
-@pytest.fixture(scope="module")
-def tiny_student(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("students") / "tiny"
+def test_compress_prints_sizes_before_and_after_and_the_counting_rule(tmp_path):
+    folder = tmp_path / "tiny"
     arguments = ["--bottleneck", 16, "--recurrent", 1, "--repeats", 2, "-o", folder]
-    return folder, metasearch("compress", "tiny", *arguments).stdout
-
-
-@pytest.fixture(scope="module")
-def assistant(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("assistants") / "xlm-roberta"
-    make("xlm-roberta").model.save_pretrained(str(folder), create_model_card=False)
-    return folder
-
-
-def cells(line):
-    return [cell.strip() for cell in line.split("|")[1:-1]]
-
-
-def test_compress_prints_sizes_before_and_after_and_the_counting_rule(tiny_student):
-    folder, printed = tiny_student
-    lines = printed.splitlines()
-    table = {row[0]: row[1:] for row in map(cells, lines[2 : lines.index("")])}
+    lines = metasearch("compress", "tiny", *arguments).stdout.splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2 : lines.index("")]]
+    table = {head: values for head, *values in rows}
     words = open_checkpoint(str(folder)).model[0].auto_model.config.vocab_size
     assert table["words"][:2] == [f"{words * 128:,}", f"{words * 16:,}"]
     assert table["projection"][:2] == ["0", f"{16 * 128:,}"]
@@ -62,8 +46,9 @@ def test_a_bottleneck_is_best_for_the_words_that_texts_have(tmp_path):
 
 
 @pytest.mark.slow
-def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_path):
-    corpus = tmp_path / "corpus"
+def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(tmp_path):
+    assistant, corpus = tmp_path / "xlm-roberta", tmp_path / "corpus"
+    make("xlm-roberta").model.save_pretrained(str(assistant), create_model_card=False)
     corpus.mkdir()
     (corpus / "a.tsv").write_text("Where is the key?\tΠού είναι το κλειδί;\n", encoding="utf-8")
     with gzip.open(corpus / "b.txt.gz", "wt", encoding="utf-8") as file:
@@ -82,13 +67,3 @@ def test_trimming_keeps_the_words_of_the_texts_and_their_vectors(assistant, tmp_
     assert "vocabulary 5: special tokens and the characters of the texts are" in too_few.stderr
     both = json.loads(metasearch(*arguments, "--bottleneck", 4, "--sizes-only").stdout)
     assert both["after"]["words"] * 16 == printed["after"]["words"] * 4
-
-
-@pytest.mark.parametrize("command", [["compress", "--bottleneck", 4], ["export", "--sentence-transformers"]])
-def test_a_folder_with_files_in_it_is_kept(assistant, tmp_path, command):
-    (tmp_path / "mine.txt").write_text("keep")
-    assert (
-        "exists already; choose another folder with -o"
-        in metasearch(command[0], assistant, *command[1:], "-o", tmp_path, code=5).stderr
-    )
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

@@ -12,6 +12,8 @@ from metasearch.config.distill_run import DistillConfig
 from metasearch.evaluation.study.read import read_study
 from metasearch.runs.folder import RunFolder
 
+pytestmark = pytest.mark.slow  # a model is trained
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
@@ -43,7 +45,6 @@ def table(report, head):
     return {cells[0]: cells[1:] for cells in ([c.strip() for c in row.split("|")[1:-1]] for row in rows)}
 
 
-@pytest.mark.slow
 def test_a_run_has_a_folder_for_each_stage_and_the_model_of_the_last(whole):
     folder, result = whole
     written = ("config.yaml", "results.jsonl", "queries", "facts.json", "SHA256SUMS", "report.md", "model", "targets")
@@ -55,7 +56,6 @@ def test_a_run_has_a_folder_for_each_stage_and_the_model_of_the_last(whole):
     assert result.stdout == f"{(folder / 'report.md').read_text()}\nrun: {folder}\n"
 
 
-@pytest.mark.slow
 def test_the_report_has_the_scores_on_each_task_and_the_dev_scores_of_every_stage_from_its_log(whole):
     folder, _ = whole
     report = (folder / "report.md").read_text()
@@ -74,7 +74,6 @@ def test_the_report_has_the_scores_on_each_task_and_the_dev_scores_of_every_stag
         assert row[3:] == [f"{100 * before:.2f}", f"{100 * after:.2f}", "2 of 2"]
 
 
-@pytest.mark.slow
 def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
     found = read_study([whole[0]], task="few")
     assert [arm.label for arm in found.arms] == ["assistant, before", *(name.replace("-", " ") for name in FOLDERS)]
@@ -86,7 +85,6 @@ def test_a_run_is_read_back_stage_by_stage_with_what_ranked_where(whole):
     assert found.runs[0].facts["device"] == "cpu"
 
 
-@pytest.mark.slow
 def test_the_configuration_that_is_stored_spells_out_all_options_of_the_learners(whole):
     stored = RunFolder(whole[0]).stored(DistillConfig).config.recipe.stages
     expected = [
@@ -100,13 +98,11 @@ def test_the_configuration_that_is_stored_spells_out_all_options_of_the_learners
         assert Distill.Options.model_validate(stored[name].options) == options
 
 
-@pytest.mark.slow
 def test_a_stage_trains_on_all_pairs_but_those_of_sources_in_dev(whole):
     report = (whole[0] / FOLDERS[0] / "report.md").read_text()
     assert f"{2 * PAIRS - 2 * DEV} pairs of en with de, tr from 2 files, {2 * DEV} for dev" in report
 
 
-@pytest.mark.slow
 def test_the_scores_of_a_stage_are_those_that_evaluate_gives_its_model(whole, place):
     rows, task = results(whole[0]), ("--task", "few", "--include", place)
     for label, model in (("assistant, before", place / "assistant"), ("4 contrast", whole[0] / "model")):

@@ -21,23 +21,17 @@ from metasearch.encoders.builtin import tiny
 from metasearch.encoders.prompts import replace_prompts
 
 
-@pytest.fixture(scope="module")
-def short(tmp_path_factory):
-    """The first 24 numbers of `tiny`, scored; and what the command printed."""
-    folder = tmp_path_factory.mktemp("exported") / "short"
-    flags = ["--sentence-transformers", "--dimensions", 24, "--task", "demo-sts"]
-    return folder, metasearch("export", "tiny", *flags, "-o", folder)
-
-
 def cells(line):
     return [cell.strip() for cell in line.split("|")[1:-1]]
 
 
-def test_scores_before_and_after_are_printed(short):
-    lines = [cells(line) for line in short[1].stdout.splitlines() if line.startswith("|")]
+def test_scores_before_and_after_are_printed(tmp_path):
+    flags = ["--sentence-transformers", "--dimensions", 24, "--task", "demo-sts"]
+    printed = metasearch("export", "tiny", *flags, "-o", tmp_path / "short").stdout.splitlines()
+    lines = [cells(line) for line in printed if line.startswith("|")]
     start = next(i for i, line in enumerate(lines) if line[0].startswith("spearman"))
     assert [line[0] for line in lines[start + 2 : start + 4]] == ["before", "plain"]
-    assert short[1].stdout.splitlines()[-1] == f"model: {short[0]}"
+    assert printed[-1] == f"model: {tmp_path / 'short'}"
 
 
 def test_a_standard_model_is_copied_unchanged(tmp_path):

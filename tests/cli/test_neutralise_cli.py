@@ -29,8 +29,6 @@ def test_it_writes_an_encoder_and_counts_the_texts(corpus, tmp_path):
     assert printed == f"directions removed: 3\ntexts in the estimate: ar 25, de 25, el 25, ru 25\nmodel: {folder}\n"
     assert "25 texts in de" in (folder / "README.md").read_text(encoding="utf-8")
     assert "directions removed" in (folder / "README.md").read_text(encoding="utf-8")
-    again = ("neutralise", "tiny", "--texts", corpus, "--evaluate", "demo", "-o", tmp_path / "again")
-    assert "--evaluate went; use metasearch evaluate --task TASK" in metasearch(*again, code=2).output
 
 
 @pytest.mark.slow

@@ -72,6 +72,15 @@ arrangements: {mono -> mono: [de_de -> en_en]}
 """
 
 
+OFFERED = {
+    "metasearch.learners": {"last-set": "outside.learner"},
+    "metasearch.readers": {"tab-separated": "outside.reader"},
+    "metasearch.metrics": {"success": "outside.metric"},
+    "metasearch.encoders": {"theirs": "outside.encoder"},
+    "metasearch.losses": {"one": "outside.loss"},
+}
+
+
 def metasearch(site, *args, code=0):
     """Run a command where the packages of a folder are installed, and return what it printed."""
 
@@ -88,14 +97,7 @@ def metasearch(site, *args, code=0):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     modules = {"learner": "", "reader": READER, "metric": METRIC, "encoder": ENCODER, "loss": ""}
-    offered = {
-        "metasearch.learners": {"last-set": "outside.learner"},
-        "metasearch.readers": {"tab-separated": "outside.reader"},
-        "metasearch.metrics": {"success": "outside.metric"},
-        "metasearch.encoders": {"theirs": "outside.encoder"},
-        "metasearch.losses": {"one": "outside.loss"},
-    }
-    return install(tmp_path_factory.mktemp("package"), "outside", modules, offered)
+    return install(tmp_path_factory.mktemp("package"), "outside", modules, OFFERED)
 
 
 @pytest.fixture(scope="module")
@@ -111,15 +113,8 @@ def folder(tmp_path_factory):
 
 def test_ls_lists_plug_ins_with_the_package_they_are_from(site):
     lines = [line.split(maxsplit=1) for line in metasearch(site, "ls").splitlines()]
-    modules = {
-        "last-set": "learner",
-        "tab-separated": "reader",
-        "success": "metric",
-        "theirs": "encoder",
-        "one": "loss",
-    }
-    for name, module in modules.items():
-        assert [name, f"from package outside: outside.{module}"] in lines
+    for name, module in (entry for group in OFFERED.values() for entry in group.items()):
+        assert [name, f"from package outside: {module}"] in lines
 
 
 def test_their_task_is_scored_by_their_metric_on_their_encoder_and_data(site, folder):

@@ -84,29 +84,19 @@ def test_a_folder_with_something_else_is_left_alone(study, tmp_path):
     assert "holds no report" in metasearch("report", study, "-o", run, code=5).output
 
 
-@pytest.fixture
-def full(monkeypatch):
-    """Return a function after which a disk is full once so many files are written."""
-
-    def fill(after):
-        left, sync = [after], os.fsync
-
-        def until_full(file):
-            left[0] -= 1
-            if left[0] < 0:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            sync(file)
-
-        monkeypatch.setattr(os, "fsync", until_full)
-
-    return fill
-
-
-def test_a_full_disk_leaves_the_former_report_as_it_was(study, tmp_path, full):
+def test_a_full_disk_leaves_the_former_report_as_it_was(study, tmp_path, monkeypatch):
     folder, run = tmp_path / "report", study / "cells" / "maml-trans" / "fold-0-seed-0"
     metasearch("report", run, "-o", folder)
     before = read(folder)
-    full(after=5)
+    left, sync = [5], os.fsync
+
+    def until_full(file):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", until_full)
     said = metasearch("report", study, "-o", folder, code=5).output
     assert re.search(rf"{folder}/tables/\S+ cannot be written: No space left on device", said)
     assert read(folder) == before

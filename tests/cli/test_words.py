@@ -1,10 +1,14 @@
-"""One form of lists and one set of names of number formats, on all commands; short names are taken, too."""
+"""Words of all commands: their order in help, what a shell completes, forms of lists, and names of number formats."""
+
+import re
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
-from metasearch.cli import main
+from metasearch.cli import SECTIONS, main
 from metasearch.cli._options import ListOption
+from metasearch.cli.ls import KINDS
 from metasearch.config.distill_run import DistillConfig
 from metasearch.config.run import ComputeConfig
 
@@ -46,3 +50,28 @@ def test_run_folders_keep_the_short_names_that_they_had():
     assert full.precision == "bfloat16"
     assert full.model_dump(mode="json")["precision"] == "bf16"
     assert DistillConfig.model_fields["target_type"].default == "float32"
+
+
+def test_commands_are_listed_below_headings():
+    shown = main.get_help(click.Context(main))
+    found = re.findall(r"^(\S[^\n]*):$|^  ([a-z]+) +\S", shown[shown.index("Options:") :], flags=re.M)
+    expected = [(heading, "") if not name else ("", name)
+                for heading, commands in SECTIONS.items() for name in ("", *commands)]  # fmt: skip
+    assert found[1:] == expected
+    assert sorted(COMMANDS) == sorted(name for commands in SECTIONS.values() for name in commands)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ls ", list(KINDS)),
+        ("crossval --launcher ", ["local", "slurm", "ray"]),
+        ("tra", ["train"]),
+        ("train --task demo --precision ", ["float32", "bfloat16"]),
+        ("distill --checkpointing ", ["off", "auto", "layers", "gradcache"]),
+    ],
+)
+def test_names_are_offered(line, expected):
+    *words, last = line.split(" ")
+    found = ShellComplete(main, {}, "metasearch", "_METASEARCH_COMPLETE").get_completions(words, last)
+    assert [item.value for item in found if item.type == "plain"] == expected

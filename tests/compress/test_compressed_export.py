@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.backbones import LAYERS, LENGTHS, TEXTS, make
+from helpers.backbones import LAYERS, TEXTS, make
 from metasearch.compress.standard import is_compressed, plain
 from metasearch.compress.student import make_student
 from metasearch.config.compress import Form
-from metasearch.encoders.open import open_checkpoint
 from metasearch.pipelines.export import export
 
 PLAIN = Form(plain=True)
@@ -87,13 +86,3 @@ def test_plain_sentence_transformers_loads_an_export_and_where_metasearch_is_ins
     expected = student.model.encode(TEXTS)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
     np.testing.assert_allclose(again, expected, atol=1e-6)
-
-
-def test_a_stock_encoder_is_exported_as_it_is_and_a_line_says_so(tmp_path, caplog):
-    encoder = make("mpnet")
-    assert plain(encoder) is encoder
-    with caplog.at_level("INFO", logger="metasearch"):
-        export(encoder, PLAIN, tmp_path / "stock")
-    assert "'mpnet' is already a standard model; copied unchanged" in caplog.text
-    opened = open_checkpoint(str(tmp_path / "stock"), LENGTHS)
-    np.testing.assert_array_equal(opened.encode(TEXTS, "text"), encoder.encode(TEXTS, "text"))

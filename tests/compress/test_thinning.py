@@ -13,14 +13,10 @@ from metasearch.compress.thinning import chosen_layers, thin
 from metasearch.encoders.compressed import layers_of
 
 
-def depth(encoder):
-    return encoder.model[0].auto_model.config.num_hidden_layers
-
-
 @pytest.mark.parametrize("kind", others_slow(["bert", "distilbert", "mpnet", "modernbert"]))
 def test_vectors_are_those_of_an_encoder_whose_other_layers_do_nothing(kind):
     encoder = make(kind)
-    last = depth(encoder)
+    last = encoder.model[0].auto_model.config.num_hidden_layers
     shallow = thin(encoder, (1, last))
     stack = layers_of(encoder.model[0].auto_model)
     for layer in stack[1 : last - 1]:

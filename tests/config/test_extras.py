@@ -31,7 +31,7 @@ def hide(monkeypatch):
     return hidden
 
 
-def test_the_message_names_purpose_package_and_line(hide):
+def test_the_message_names_purpose_package_and_line_also_of_a_checkout_that_is_not_installed(hide, monkeypatch):
     hide("uvicorn")
     line = " ".join(map(repr, sorted(PROJECT["optional-dependencies"]["serve"])))
     with pytest.raises(ConfigError) as error:
@@ -39,9 +39,6 @@ def test_the_message_names_purpose_package_and_line(hide):
     says, _, packages = str(error.value).partition("pip install ")
     assert says == "metasearch serve needs the package uvicorn: "
     assert sorted(packages.split()) == line.split()
-
-
-def test_a_checkout_that_is_not_installed_installs_its_extra(monkeypatch):
     monkeypatch.setattr("metasearch.config.extras.DISTRIBUTION", "no-such-distribution")
     assert install_line("serve") == "pip install '.[serve]'"
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from helpers.declarations import leaves
+from helpers.declarations import leaves, values_of
 from metasearch.config.library import Library, load_recipe, overrides, shipped
 from metasearch.config.recipe import SET
 from metasearch.errors import ConfigError
@@ -13,10 +13,6 @@ from metasearch.runs.versions import describe
 LIBRARY = Library()
 NAMES = LIBRARY.names("recipe")
 DERIVED = [name for name in NAMES if name.endswith(("-tiny", "-authors")) and name.rsplit("-", 1)[0] in NAMES]
-
-
-def values_of(recipe):
-    return leaves(recipe.model_dump(exclude={"sources", "recipe", "description"}))
 
 
 def said_of(recipe, key):

@@ -4,7 +4,7 @@ import pytest
 
 from helpers.commands import metasearch
 from helpers.configs import nested
-from helpers.declarations import leaves
+from helpers.declarations import values_of
 from helpers.stages import LIBRARY, NAMES, SMALL, STAGES, written
 from metasearch.config import yaml
 from metasearch.config.distill_run import DistillConfig
@@ -19,9 +19,6 @@ from metasearch.pipelines.distill.stage import build_stage_learner
 @pytest.fixture
 def compress():
     return LIBRARY.distillation("compress")
-
-
-# Which stages run.
 
 
 @pytest.mark.parametrize(
@@ -41,9 +38,6 @@ def test_a_part_of_the_stages_is_run_in_their_order(compress, written, chosen):
     part = compress.only(written)
     assert part.chosen == part.run == chosen
     assert part.stages == compress.stages
-
-
-# Who takes part.
 
 
 @pytest.mark.parametrize(
@@ -74,10 +68,6 @@ def test_what_a_stage_made_of_drawn_weights_is_still_of_that_seed_when_a_run_goe
     given = RoleEncoders(nested(DistillConfig, recipe=compress, teacher="tiny", assistant=str(tmp_path)))
     given.take("assistant", tmp_path)
     assert not given.at("assistant").seeded
-
-
-def values_of(recipe):
-    return leaves(recipe.model_dump(exclude={"sources", "recipe", "description"}))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,9 +116,6 @@ def test_an_ablation_leaves_out_what_it_is_named_after_and_nothing_else(name, co
     new, old = values_of(recipe), values_of(LIBRARY.distillation("compress-paper"))
     allowed = {"run", "student.repeats", "stages.contrast.options.contrast"}
     assert {key for key in new if new[key] != old[key]} <= allowed
-
-
-# By name, and printed.
 
 
 def test_recipes_of_ones_own_stand_beside_those_that_ship(tmp_path):

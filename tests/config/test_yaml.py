@@ -22,12 +22,6 @@ def test_a_number_in_any_notation_is_a_number(write, written, value):
     assert spec_yaml.read(write(RECIPE.replace("1e-3", written)), Recipe).outer.lr == value
 
 
-def test_the_language_no_stays_no(write):
-    task = spec_yaml.read(write(TASK), Task)
-    assert task.languages == ["no", "de"]
-    assert str(task.arrangements["mono -> bi"][0]) == "no_no -> no_de"
-
-
 def test_declarations_read_alike_with_and_without_libyaml(monkeypatch):
     class Plain(yaml.SafeLoader):
         yaml_implicit_resolvers = spec_yaml._Loader.yaml_implicit_resolvers

@@ -57,8 +57,8 @@ FIRST_QUESTION = "data[0].paragraphs[0].qas[0]"
             "xquad-r",
             "el.json",
             swap('"answer_start": 28', '"answer_start": 29'),
-            f": {FIRST_QUESTION}.answers[0]: the answer to 'q-queen' is 'Η βασίλισσα', ",
-            "but at 29 the text is ' βασίλισσα '",
+            f": {FIRST_QUESTION}",
+            "'Η βασίλισσα', but at 29",
         ),
         ("xquad-r", "el.json", swap('"text": "έ', '"text": "Έ'), f": {FIRST_QUESTION[:-2]}1]", "is 'έξι εβδομάδες'"),
         ("xquad-r", "el.json", swap('"answer_start": 28', '"answer_start": true'), f": {FIRST_QUESTION}", "integer"),
@@ -77,13 +77,7 @@ FIRST_QUESTION = "data[0].paragraphs[0].qas[0]"
         ("jsonl-pairs", "de-de.jsonl", swap("4.5", "true"), ":1: score", "number"),
         ("jsonl-pairs", "de-de.jsonl", swap("4.5", "NaN"), ":1", "a score from 0 to 5, got 'nan'"),
         ("csv-pairs", "el-de.csv", swap("Es regnet.", ""), ":2: text2", "field required"),
-        (
-            "csv-pairs",
-            "el-de.csv",
-            lambda sound: sound.splitlines()[0],
-            "",
-            "expected rows with text1, text2 and score",
-        ),
+        ("csv-pairs", "el-de.csv", lambda sound: sound.splitlines()[0], "", "expected rows with text1, text2 and"),
     ],
 )
 def test_damage_is_refused_with_its_place_and_what_was_expected(form, name, damage, place, expected, tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -19,12 +18,10 @@ from metasearch.runs.per_query_results import load
 from metasearch.runs.rows import read_rows
 
 PIPE, DEVICE = "it is a named pipe, not a file", "it is a device, not a file"
-MAKE = {PIPE: os.mkfifo, DEVICE: lambda path: path.symlink_to("/dev/zero"), "Is a directory": Path.mkdir}
-
-made = pytest.mark.parametrize("says", MAKE)
+MAKE = {PIPE: os.mkfifo, DEVICE: lambda path: path.symlink_to("/dev/zero")}
 
 
-@pytest.mark.parametrize("says", [PIPE, DEVICE])
+@pytest.mark.parametrize("says", MAKE)
 @pytest.mark.parametrize(
     ("name", "reading", "kind"),
     [

@@ -82,18 +82,14 @@ def test_the_fingerprint_changes_with_text_label_and_language(file):
     assert len({whole.fingerprint, label.fingerprint, text.fingerprint, german.fingerprint}) == 4
 
 
-def premises(file, count):
-    rows = [
-        {"gold_label": label, "sentence1": f"premise {i}", "sentence2": f"{label} {i}"}
-        for i in range(count)
-        for label in LABELS
-    ]
-    return read_entailment([file("x.jsonl", lines(rows))])
-
-
 def test_no_premise_straddles_train_and_dev(file):
     """Each premise has 3 pairs, so 7 pairs at least take 3 premises, 9 pairs."""
-    whole = premises(file, 10)
+    rows = [
+        {"gold_label": label, "sentence1": f"premise {i}", "sentence2": f"{label} {i}"}
+        for i in range(10)
+        for label in LABELS
+    ]
+    whole = read_entailment([file("x.jsonl", lines(rows))])
     train, dev = whole.hold_out(7, seed=1)
     assert len(dev.pairs) == 3 * 3
     assert not {pair.premise for pair in train.pairs} & {pair.premise for pair in dev.pairs}

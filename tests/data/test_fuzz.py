@@ -42,16 +42,12 @@ CELLS = st.lists(st.sampled_from(KEYS) | TEXTS, max_size=5)
 ROWS = st.lists(CELLS, max_size=5)
 
 
-def lines(of):
-    return st.lists(of, max_size=4).map("\n".join)
-
-
 JSON = VALUES.map(json.dumps)
 CONTENTS = st.one_of(
     st.binary(max_size=40),
     st.text(max_size=40).map(lambda text: text.encode("utf-8", "surrogatepass")),
     st.text(string.punctuation + "\n\t a01", max_size=40).map(str.encode),
-    lines(JSON).map(str.encode),
+    st.lists(JSON, max_size=4).map("\n".join).map(str.encode),
     ROWS.map(lambda rows: "\n".join(map("\t".join, rows)).encode("utf-8", "surrogatepass")),
     ROWS.map(lambda rows: "\n".join(map(",".join, rows)).encode("utf-8", "surrogatepass")),
     VALUES.map(lambda value: pyyaml.safe_dump(value, allow_unicode=True).encode("utf-8", "surrogatepass")),

@@ -38,13 +38,10 @@ def test_queries_of_one_id_are_translations_with_the_answers_of_all():
     assert len(data.candidates) == 2
 
 
-def test_relevance_labels_gains_and_negatives():
+def test_relevance_labels_gains_and_negatives_and_a_query_without_a_relevant_document_is_not_asked():
     data = load_labels([row("a", "x", relevance="2"), row("a", "y", relevance=0), row("a", "z", relevance=1)])
     assert [c.answers for c in data.candidates] == [("q1",), (), ("q1",)]
     assert data.grades == {("q1", "d1"): 2.0, ("q1", "d2"): 0.0}
-
-
-def test_a_query_without_a_relevant_document_is_not_asked_and_named():
     data = load_labels([row("a", "x", relevance=1), row("b", "y", relevance=0)])
     assert [q.text for q in data.questions] == ["a"]
     assert data.notes == ("skipped queries without a relevant document: 1, the first in row 2",)

@@ -32,15 +32,12 @@ def test_every_question_has_one_answer_in_every_language_all_in_one_article(form
         assert {each.group for answering in answers.values() for each in answering} == {question.group}
 
 
-def test_xquad_r_removes_line_breaks_from_texts_and_shows_them_as_spaces():
+def test_xquad_r_removes_line_breaks_from_texts_shows_them_as_spaces_and_takes_the_slices_of_sentence_breaks():
     queen = candidates(read("xquad-r"), "el")[1]
     first, third = "Οι μέλισσες φτιάχνουν μέλι.", "Οι εργάτριες ζουν έξι εβδομάδες."
     second = "Η βασίλισσα γεννάόλα τα αυγά."
     assert queen.text == second + f"{first} {second} {third}"
     assert queen.shown == "Η βασίλισσα γεννά όλα τα αυγά."
-
-
-def test_xquad_r_takes_the_slices_where_sentences_differs_from_sentence_breaks():
     shown = [candidate.shown for candidate in candidates(read("xquad-r"), "tr")[:3]]
     assert shown == ["\ufeffArılar bal yapar.", "Kraliçe tüm yumurtaları bırakır", ". İşçiler altı hafta yaşar."]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.formats import task
+from helpers.formats import translation
 from metasearch.config.library import Library
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.formats.blank import blank
@@ -14,14 +14,8 @@ from metasearch.data.locate import locate
 from metasearch.data.readers import tatoeba
 from metasearch.errors import DataError
 
-FOLDS = {"method": "none"}
 TWO = {"deu": (["Hallo.", "Es regnet."], ["Hello.", "It rains."]), "ell": (["Ναι."], ["Yes."])}
 DECLARED = Library().task("tatoeba")
-
-
-def declared(languages="deu ell", **others):
-    kind = {"kind": "translation", "measures": ["accuracy"], "monitor": "accuracy", "folds": FOLDS}
-    return task("tatoeba", languages, **{**kind, **others})
 
 
 def fill(folder, contents=None):
@@ -33,12 +27,6 @@ def fill(folder, contents=None):
     return folder
 
 
-def said(folder, of=None):
-    with pytest.raises(DataError) as caught:
-        tatoeba.read(folder, of or declared())
-    return str(caught.value)
-
-
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 
 
@@ -46,12 +34,12 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 def test_whatever_lines_are_written_are_read_back(tmp_path_factory, rows):
     clean = [tuple("-" if blank(text) else " ".join(text.split()) for text in row) for row in rows]
     folder = fill(tmp_path_factory.mktemp("tatoeba"), {"deu": tuple(zip(*clean, strict=True))})
-    translations = tatoeba.read(folder, declared("deu")).pairs
+    translations = tatoeba.read(folder, translation("deu")).pairs
     assert [(pair.target, pair.source) for pair in translations] == clean
 
 
 def test_a_language_without_files_is_passed_over_and_named_where_the_task_is_partial(tmp_path, caplog):
-    partial = declared("deu ell tha", partial=True)
+    partial = translation("deu ell tha", partial=True)
     with caplog.at_level(logging.INFO, "metasearch.data.readers.tatoeba"):
         data = tatoeba.read(fill(tmp_path), partial)
     assert data.groups == ("deu", "ell")
@@ -83,5 +71,9 @@ def test_the_published_files_have_a_thousand_sentences_in_most_languages(real_da
 @pytest.mark.parametrize("partial", [True, False])
 def test_one_of_two_files_is_not_passed_over(tmp_path, gone, other, partial):
     (fill(tmp_path) / f"tatoeba.ell-eng.{gone}").unlink()
-    message = said(tmp_path, declared(partial=partial))
-    assert message == f"{tmp_path}/tatoeba.ell-eng.{gone}: no such file; tatoeba.ell-eng.{other} needs it, line by line"
+    with pytest.raises(DataError) as caught:
+        tatoeba.read(tmp_path, translation("deu ell", partial=partial))
+    assert (
+        str(caught.value)
+        == f"{tmp_path}/tatoeba.ell-eng.{gone}: no such file; tatoeba.ell-eng.{other} needs it, line by line"
+    )

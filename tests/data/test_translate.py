@@ -93,7 +93,9 @@ def test_in_random_splits_no_row_of_dev_or_test_is_in_train(make, translator):
         with_translations, done = add_translations(parts, task, translator)
         held = [*rows(parts.dev), *rows(parts.test)]
         added = [
-            row for row in rows(with_translations.train) if language in getattr(row, "languages", [row_language(row)])
+            row
+            for row in rows(with_translations.train)
+            if language in getattr(row, "languages", [getattr(row, "language", None)])
         ]
         assert {row.group for row in added} <= set(parts.train.groups) - {row.group for row in held}
         assert not {row.id for row in added if isinstance(row, Question)} & {getattr(row, "id", None) for row in held}
@@ -106,10 +108,6 @@ def test_in_random_splits_no_row_of_dev_or_test_is_in_train(make, translator):
         assert (with_translations.dev, with_translations.test) == (parts.dev, parts.test)
         left_out += done.left_out
     assert left_out > 0  # so that what was looked for was there
-
-
-def row_language(row):
-    return getattr(row, "language", None)
 
 
 def english(row):
@@ -219,16 +217,12 @@ def test_what_is_translated_and_how_belongs_to_the_fingerprint_of_the_data_and_f
     assert first.translations.fingerprint != second.translations.fingerprint
 
 
-def test_with_own_rows_kept_only_what_has_none_is_translated(translator):
+def test_own_rows_in_a_language_that_is_translated_into_are_kept_if_a_task_says_so_and_must_be_spoken_of(translator):
     parts = split(similarity(np.random.default_rng(0), 9), Folds(k=3), 0)
     task = task_of("similarity", own="keep", overlap="drop")
     train = add_translations(parts, task, translator)[0].train
     assert [pair for pair in train.pairs if pair.pair == "en-el"] == [p for p in parts.train.pairs if p.pair == "en-el"]
     assert any(pair.pair == "el-el" for pair in train.pairs)
-
-
-def test_rows_in_a_language_that_is_translated_into_must_be_spoken_of(translator):
-    parts = split(similarity(np.random.default_rng(0), 9), Folds(k=3), 0)
     own = sum(pair.pair == "en-el" for pair in parts.train.pairs)
     with pytest.raises(ConfigError, match=rf"train has {own} rows in de, el of its own; use own: drop .* or own: keep"):
         add_translations(parts, task_of("similarity", own=None), translator)

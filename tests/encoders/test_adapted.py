@@ -6,6 +6,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Normalize
+from torch.nn import functional as F
 
 from helpers.backbones import TEXTS, make
 from helpers.small import Drawn, adapted_encoder
@@ -52,22 +53,19 @@ def test_queries_are_adapted_and_documents_stay_here_and_in_what_is_saved(tmp_pa
     assert (encoder.origin, encoder.limit("question")) == (base.origin, base.limit("question"))
 
 
-def test_a_model_of_an_earlier_version_with_another_form_of_adapter_is_refused(tmp_path):
+def test_an_adapter_of_another_width_or_of_an_earlier_version_is_refused(tmp_path):
     adapted()[0].save(tmp_path / "model")
     (tmp_path / "model" / "adapter.safetensors").write_bytes(b"the parameters of a rotation")
     with pytest.raises(EncoderError, match=r"adapter\.safetensors: adapters in low-rank, .* delete this file to open"):
         load_encoder(str(tmp_path / "model"), device="cpu")
+    with pytest.raises(EncoderError, match="has 16 dimensions, and its adapter 8: they do not fit"):
+        AdaptedEncoder(make("bert", layers=1), MatrixAdapter(8))
 
 
 def test_vectors_of_the_frozen_encoder_can_be_given():
     drawn = Drawn(make("bert", layers=1).dimension())
     encoder, _ = adapted(vectors=drawn)
     np.testing.assert_array_equal(encoder.encode(["a", "b"], "candidate"), drawn.encode(["a", "b"], "candidate"))
-
-
-def test_an_adapter_of_another_width_is_refused():
-    with pytest.raises(EncoderError, match="has 16 dimensions, and its adapter 8: they do not fit"):
-        AdaptedEncoder(make("bert", layers=1), MatrixAdapter(8))
 
 
 def test_what_would_lose_the_adapter_refuses_it(tmp_path):
@@ -104,3 +102,17 @@ def test_a_listener_hears_of_batches_whether_it_is_of_the_encoder_or_of_its_adap
             encoder.encode(["one", "two"], "question")
         encoder.encode(["three"], "question")
     assert heard == [(2, 2), (2, 2)]
+
+
+def test_an_adapter_starts_at_the_identity_and_gives_the_unit_vector_of_the_matrix_times_the_query():
+    adapter, generator = MatrixAdapter(6).double(), torch.Generator().manual_seed(1)
+    own = F.normalize(torch.randn(5, 6, generator=generator, dtype=torch.float64), dim=1)
+    assert torch.equal(adapter.matrix(), torch.eye(6, dtype=torch.float64))
+    assert torch.allclose(adapter(own), own, rtol=0, atol=1e-15)
+    with torch.no_grad():
+        adapter.delta.add_(torch.randn(6, 6, generator=generator, dtype=torch.float64) / 5)
+    assert torch.equal(adapter.matrix(), torch.eye(6, dtype=torch.float64) + adapter.delta)
+    matrix = adapter.matrix().detach().numpy()
+    expected = np.stack([matrix @ each / np.linalg.norm(matrix @ each) for each in own.numpy()])
+    np.testing.assert_allclose(adapter(own).detach().numpy(), expected, rtol=0, atol=1e-14)
+    assert torch.allclose(MatrixAdapter.of(adapter.matrix()).delta, adapter.delta, rtol=0, atol=1e-15)

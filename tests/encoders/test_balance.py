@@ -24,15 +24,9 @@ def members(languages):
 
 def test_each_score_is_less_by_half_of_the_best_of_its_language():
     scores = np.float32([[0.9, 0.5, 0.6, 0.4], [-0.2, -0.4, 0.8, 0.0]])
+    expected = scores - np.float32([[0.9 / 2, 0.9 / 2, 0.6 / 2, 0.6 / 2], [-0.2 / 2, -0.2 / 2, 0.8 / 2, 0.8 / 2]])
     balance(scores, members(np.array([0, 0, 1, 1])))
-    assert scores == pytest.approx(
-        np.float32(
-            [
-                [0.9 - 0.9 / 2, 0.5 - 0.9 / 2, 0.6 - 0.6 / 2, 0.4 - 0.6 / 2],
-                [-0.2 + 0.2 / 2, -0.4 + 0.2 / 2, 0.8 - 0.8 / 2, 0.0 - 0.8 / 2],
-            ]
-        )
-    )
+    assert scores == pytest.approx(expected)
 
 
 @given(scored())

@@ -29,10 +29,6 @@ def transformer_of(encoder):
     return encoder.model[0].auto_model
 
 
-def drawn(seed=0):
-    return torch.randn(WORDS, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
 def test_the_vector_of_a_word_is_its_row_times_the_projection():
     embedding = FactorisedEmbedding(WORDS, 3, WIDTH).double()
     ids = torch.tensor([[4, 4, 1], [19, 0, 7]])
@@ -44,11 +40,12 @@ def test_the_vector_of_a_word_is_its_row_times_the_projection():
 
 def test_an_approximation_with_weights_has_the_least_weighted_squares():
     weights = torch.tensor([1.0 + i % 4 for i in range(WORDS)], dtype=torch.float64)
+    table = torch.randn(WORDS, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     embedding = FactorisedEmbedding(WORDS, 3, WIDTH).double()
-    embedding.approximate(drawn(), weights)
+    embedding.approximate(table, weights)
     # Eckart and Young for diag(√w)·T, whose best approximation has the same columns.
     root = weights.sqrt()[:, None].numpy()
-    u, s, v = np.linalg.svd(root * drawn().numpy(), full_matrices=False)
+    u, s, v = np.linalg.svd(root * table.numpy(), full_matrices=False)
     np.testing.assert_allclose(root * embedding.multiplied_out().numpy(), u[:, :3] * s[:3] @ v[:3], atol=1e-12)
 
 
@@ -112,13 +109,10 @@ def test_a_saved_student_is_the_same_to_the_bit_and_holds_each_weight_once(stude
     assert not report["missing_keys"] and not report["unexpected_keys"]  # noqa: PT018
 
 
-def test_a_student_is_not_compressed_again(student):
+def test_a_student_or_a_kind_that_cannot_be_compressed_is_refused(student):
     for again, *settings in ((make_student, 4, 3), (thin, 2)):
         with pytest.raises(EncoderError, match="already compressed"):
             again(student, *settings)
-
-
-def test_a_kind_that_cannot_be_compressed_is_named_with_those_that_can():
     with pytest.raises(EncoderError, match=r"kind 'vit' cannot be compressed; supported are bert, .*xlm-roberta"):
         CompressedConfig(backbone=ViTConfig())
 

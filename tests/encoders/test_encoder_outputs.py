@@ -99,11 +99,8 @@ def test_encoding_leaves_dropout_as_it_was_and_runs_without_it(bert):
         bert.embedder.eval()
 
 
-def test_states_are_no_vectors_of_texts():
+def test_states_are_no_vectors_of_texts_and_an_unknown_output_is_refused():
     with pytest.raises(ValueError, match=r"^output states has a row for each token, not for each text$"):
         make("bert").encode(TEXTS, "text", "states")
-
-
-def test_an_unknown_output_is_refused_with_those_that_exist():
     with pytest.raises(ConfigError, match=r"^unknown output 'tokens'\. Known: embedding, pooled, sentence, states\.$"):
         make("bert").encode(TEXTS, "text", "tokens")

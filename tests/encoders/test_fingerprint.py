@@ -2,6 +2,7 @@
 
 import copy
 import json
+from functools import reduce
 from typing import get_args
 
 import numpy as np
@@ -40,32 +41,20 @@ def test_every_single_weight_counts():
     assert changed.fingerprint == encoder.fingerprint
 
 
-def swapped(encoder, edit):
-    """Return a copy whose tokenizer was edited as the JSON that describes it."""
-    changed = another(encoder)
-    spec = json.loads(changed.model.tokenizer.backend_tokenizer.to_str())
-    edit(spec)
-    changed.model.tokenizer._tokenizer = Tokenizer.from_str(json.dumps(spec))
-    return changed
-
-
 def swap_two_words(spec):
     vocabulary = spec["model"]["vocab"]
     first, second = [word for word in vocabulary if len(word) > 3 and not word.startswith("[")][:2]
     vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
 
 
-def lower_case(spec):
-    spec["normalizer"] = {"type": "Lowercase"}
-
-
-def no_special_tokens(spec):
-    spec["post_processor"] = None
-
-
 def test_a_tokenizer_that_reads_texts_otherwise_counts(encoder):
-    for edit in (swap_two_words, lower_case, no_special_tokens):
-        assert swapped(encoder, edit).fingerprint != encoder.fingerprint, edit
+    lower_case, no_special_tokens = {"normalizer": {"type": "Lowercase"}}, {"post_processor": None}
+    for edit in (swap_two_words, lambda spec: spec.update(lower_case), lambda spec: spec.update(no_special_tokens)):
+        changed = another(encoder)
+        spec = json.loads(changed.model.tokenizer.backend_tokenizer.to_str())
+        edit(spec)
+        changed.model.tokenizer._tokenizer = Tokenizer.from_str(json.dumps(spec))
+        assert changed.fingerprint != encoder.fingerprint, edit
 
 
 def test_an_architecture_that_shows_in_no_weight_counts(encoder):
@@ -75,69 +64,36 @@ def test_an_architecture_that_shows_in_no_weight_counts(encoder):
         assert changed.fingerprint != encoder.fingerprint, setting
 
 
-def cuts_left(model):
-    model.tokenizer.truncation_side = "left"
-
-
-def prompted(model):
-    model.prompts = {"query": "q: "}
-
-
-def prompted_by_default(model):
-    model.prompts, model.default_prompt_name = {"task": "t: "}, "task"
-
-
-def with_the_same_prompts_written_out(model):
-    model.prompts = {"query": "", "document": ""}
-
-
-def pooled_by_the_first_token(model):
-    model[1] = Pooling(16, pooling_mode="cls")
-
-
-def prompts_not_pooled(model):
-    model[1].include_prompt = False
-
-
-def saved_for_shorter_texts(model):
-    model.max_seq_length, model[0].query_length, model[0].document_length = 7, 5, 6
-    model[0].processing_kwargs = {"text": {"max_length": 4}}
-
-
-def compared_by_dot_product(model):
-    model.similarity_fn_name = "dot"
-
-
-def truncated_to_all_numbers(model):
-    model.truncate_dim = model.get_embedding_dimension()
-
-
-EDITS = {
-    cuts_left: True,
-    prompted: True,
-    prompted_by_default: True,
-    with_the_same_prompts_written_out: False,
-    pooled_by_the_first_token: True,
-    prompts_not_pooled: False,
-    saved_for_shorter_texts: False,
-    compared_by_dot_product: False,
-    truncated_to_all_numbers: False,
-}
+SHORTER = {"max_seq_length": 7, "0.query_length": 5, "0.document_length": 6}
+EDITS = [
+    ({"tokenizer.truncation_side": "left"}, True),
+    ({"prompts": {"query": "q: "}}, True),
+    ({"prompts": {"task": "t: "}, "default_prompt_name": "task"}, True),
+    ({"prompts": {"query": "", "document": ""}}, False),
+    ({"1": Pooling(16, pooling_mode="cls")}, True),
+    ({"1.include_prompt": False}, False),
+    ({**SHORTER, "0.processing_kwargs": {"text": {"max_length": 4}}}, False),
+    ({"similarity_fn_name": "dot"}, False),
+    ({"truncate_dim": 16}, False),
+]
+"""Attributes of a model, in its modules by number, and whether its vectors depend on them."""
 
 
 @pytest.mark.slow
 def test_it_changes_exactly_with_what_changes_vectors(encoder):
     texts = ["the key", "where is the key under the mat? " * 9]
 
-    def edited(edit):
+    def edited(changes):
         model = copy.deepcopy(encoder.model)
         model.prompts = {}
-        edit(model)
+        for place, value in changes.items():
+            *inside, name = place.split(".")
+            setattr(reduce(getattr, inside, model), name, value)
         found = Encoder(model, "edited", encoder.max_length)
         return found.fingerprint, [found.encode(texts, role) for role in get_args(Role)]
 
-    fingerprint, vectors = edited(lambda model: None)
-    for edit, counts in EDITS.items():
+    fingerprint, vectors = edited({})
+    for edit, counts in EDITS:
         found = edited(edit)
         assert np.allclose(vectors, found[1], atol=1e-5) is not counts, edit
         assert (found[0] != fingerprint) is counts, edit

@@ -26,37 +26,23 @@ from metasearch.search.query.searcher import Searcher
 TEXTS = ["Where is the key?", "", "Wo?", "Where is the key?", "क्या 😀"]
 
 
-def pandas_column(texts):
-    pd = pytest.importorskip("pandas")
-    return pd.DataFrame({"text": ["another", *texts]})["text"][1:]
-
-
-def dataset_column(texts):
-    return pytest.importorskip("datasets").Dataset.from_dict({"text": texts})["text"]
-
-
 COLLECTIONS = {
     "generator": lambda texts: (text for text in texts),
     "tuple": tuple,
     "values of a dict": lambda texts: dict(enumerate(texts)).values(),
     "array": np.array,
     "array of objects": lambda texts: np.array(texts, object),
-    "column of pandas": pandas_column,
+    "column of pandas": lambda texts: pytest.importorskip("pandas").DataFrame({"text": ["", *texts]})["text"][1:],
     "column of polars": lambda texts: pytest.importorskip("polars").Series(texts),
     "column of pyarrow": lambda texts: pytest.importorskip("pyarrow").chunked_array([texts[:1], texts[1:]]),
-    "column of datasets": dataset_column,
+    "column of datasets": lambda texts: pytest.importorskip("datasets").Dataset.from_dict({"text": texts})["text"],
 }
 
 
 @pytest.fixture(scope="module")
-def encoder():
-    return tiny.build()
-
-
-@pytest.fixture(scope="module")
-def functions(encoder, tmp_path_factory):
+def functions(tmp_path_factory):
     """Return every public function that takes texts: name → a call, whose result can be compared."""
-    folder = tmp_path_factory.mktemp("texts")
+    encoder, folder = tiny.build(), tmp_path_factory.mktemp("texts")
     vectors = encoder.encode(["The key.", "Der Schlüssel."], "candidate")
     passages = [Passage("The key.", "a.txt", 1, "en"), Passage("Der Schlüssel.", "b.txt", 1, "de")]
     with writing(folder / "index", Kind(encoder.name, encoder.fingerprint, encoder.dimension())) as store:

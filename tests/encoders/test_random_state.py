@@ -8,6 +8,7 @@ import torch
 
 from helpers.sharded import CASES, weights_after
 from metasearch import load_encoder, make_student
+from metasearch.encoders.builtin import tiny
 from metasearch.encoders.random_state import seeded
 
 
@@ -41,4 +42,5 @@ def test_the_numbers_of_the_caller_go_on():
     torch.manual_seed(5)
     with seeded(1):
         torch.rand(7)
+    tiny.build(seed=555)  # of no other test
     assert torch.rand(2).tolist() == expected

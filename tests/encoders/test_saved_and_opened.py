@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from helpers.backbones import POSITIONS, make
+from helpers.onnx_extra import neutral
 from helpers.tiers import others_slow
 from helpers.tokenizers import TOKENIZERS, around
 from metasearch.compress.student import make_student
@@ -15,8 +16,6 @@ from metasearch.config.roles import MaxLength
 from metasearch.encoders.cross_encoder import load_cross_encoder
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
-from metasearch.encoders.maps import Projection
-from metasearch.encoders.neutral import append
 from metasearch.encoders.open import open_checkpoint
 from metasearch.encoders.prompts import replace_prompts
 from metasearch.errors import EncoderError
@@ -31,13 +30,6 @@ def stored(folder):
     return open_checkpoint(str(folder / "stored"))
 
 
-def neutralised(folder):
-    encoder = make("bert")
-    directions = np.linalg.qr(np.random.default_rng(0).normal(size=(16, 3)))[0].T
-    append(encoder, Projection(np.full(16, 0.05), directions, ("de", "en")))
-    return encoder
-
-
 def with_prompts(prompts, folder):
     encoder = make("xlm-roberta")
     replace_prompts(encoder.model, prompts)
@@ -49,7 +41,7 @@ MADE = {
     "mpnet": lambda folder: make("mpnet"),
     "compressed": lambda folder: make_student(make("bert"), bottleneck=4, recurrent=3),
     "int8": stored,
-    "neutral": neutralised,
+    "neutral": lambda folder: neutral(make("bert")),
     "modernbert": lambda folder: make("modernbert", dense=True),
     **{kind: lambda folder, kind=kind: around(kind) for kind in TOKENIZERS},
     "prompts": partial(with_prompts, {"question": "q: ", "candidate": "c: ", "text": "t: "}),

@@ -103,16 +103,13 @@ def test_balance_goes_through_a_part_evenly_whatever_its_size(sizes, epochs):
         assert max(times) - min(times) <= 1
 
 
-def visited(found, steps):
-    return sorted({row for step in range(steps) for row in found.rows(step).tolist()})
-
-
 @given(portions, st.integers(1, 16), st.booleans(), st.data())
 def test_the_examples_that_steps_visit_are_those_of_their_batches_each_once(sizes, size, balance, data):
     parts = np.repeat(np.arange(len(sizes)), sizes)
     found = batches(len(parts), size, parts=parts if balance else None)
     steps = data.draw(st.integers(1, 3 * found.steps_per_epoch))
-    assert found.visited(steps).tolist() == visited(found, steps)
+    expected = {row for step in range(steps) for row in found.rows(step).tolist()}
+    assert found.visited(steps).tolist() == sorted(expected)
 
 
 def test_a_step_is_one_episode_of_one_set_in_the_languages_of_its_examples():
@@ -124,10 +121,6 @@ def test_a_step_is_one_episode_of_one_set_in_the_languages_of_its_examples():
     assert episode.arrangement == Arrangement((examples.variant,))
 
 
-def pair(first, second):
-    return ScoredPair(f"{first}-{second}", (first, second), "a", "b", 0.5, "row")
-
-
 @pytest.mark.parametrize(
     ("languages", "expected"),
     [
@@ -137,5 +130,5 @@ def pair(first, second):
     ],
 )
 def test_the_variant_of_a_batch_names_all_its_languages(languages, expected):
-    assert variant_of([pair(*codes) for codes in languages]) == expected
+    assert variant_of([ScoredPair("-".join(codes), codes, "a", "b", 0.5, "row") for codes in languages]) == expected
     assert variant_of([Translation("a", "b", codes) for codes in languages]) == expected

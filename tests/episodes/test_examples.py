@@ -11,20 +11,18 @@ from metasearch.episodes.episode import Triplet
 ASKED = Question("q", "el", "Where?", "article")
 NEAR = Candidate("p", "ar", "Here. A paragraph.", "article", ("q",), "Here.")
 FAR = Candidate("n", "hi", "There. A paragraph.", "article", (), "There.")
+COLUMNS = {
+    "question": ("question", "Where?"), "positive": ("candidate", NEAR.text), "negative": ("candidate", FAR.text),
+}  # fmt: skip
 KINDS = {
     Triplet(ASKED, NEAR, FAR): (
-        {"question": ("question", "Where?"), "positive": ("candidate", NEAR.text), "negative": ("candidate", FAR.text)},
+        COLUMNS,
         ("el", "ar", "hi"),
         None,
         ["? Where?", "  + ar: Here.", "  - hi: There."],
     ),
     Triplet(ASKED, NEAR, FAR, translation=replace(ASKED, language="de", text="Wo?")): (
-        {
-            "question": ("question", "Where?"),
-            "positive": ("candidate", NEAR.text),
-            "negative": ("candidate", FAR.text),
-            "translation": ("question", "Wo?"),
-        },
+        {**COLUMNS, "translation": ("question", "Wo?")},
         ("el", "ar", "hi", "de"),
         None,
         ["? Where?", "  = de: Wo?", "  + ar: Here.", "  - hi: There."],

@@ -27,10 +27,6 @@ def translating(data, *arrangements, **settings):
     return sampler
 
 
-def plain(examples):
-    return tuple(replace(example, translation=None) for example in examples.examples)
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_every_translation_is_of_its_question_in_another_language_of_the_arrangement(mode):
     """So it is never in a zero-shot language, which no arrangement of the mode names; in all phases."""
@@ -70,8 +66,8 @@ def test_languages_are_drawn_evenly_for_each_triplet():
 def test_the_rest_of_an_episode_is_the_same_as_without_translations(queries, negatives):
     data = retrieval()
     rng = np.random.default_rng(0)
-    texts = [each.text for each in (*data.questions, *data.candidates)]
-    embed = FakeEncoder({text: list(vector / np.linalg.norm(vector)) for text, vector in _drawn(rng, texts)})
+    drawn = [(each.text, rng.normal(size=4)) for each in (*data.questions, *data.candidates)]
+    embed = FakeEncoder({text: list(vector / np.linalg.norm(vector)) for text, vector in drawn})
 
     def sampler(make):
         made = make(data, GREEK, queries=queries, negatives=negatives, relative_margin=0, embed=embed)
@@ -81,18 +77,13 @@ def test_the_rest_of_an_episode_is_the_same_as_without_translations(queries, neg
     without, translated = sampler(episodes_of), sampler(translating)
     for i in range(4):
         found = translated.episode(i)
-        assert [plain(each) for each in found.sets] == [each.examples for each in without.episode(i).sets]
+        plain = [tuple(replace(example, translation=None) for example in each.examples) for each in found.sets]
+        assert plain == [each.examples for each in without.episode(i).sets]
         assert found == sampler(translating).episode(i)  # alone, or after others
 
 
-def _drawn(rng, texts):
-    return [(text, rng.normal(size=4)) for text in texts]
-
-
 def test_an_arrangement_of_one_language_has_nothing_to_translate_into():
-    with pytest.raises(
-        ConfigError, match=r"^here: el_el -> el_el has no language but el to translate questions into; "
-    ):
+    with pytest.raises(ConfigError, match=r"^here: el_el -> el_el has no language but el to translate questions into"):
         QuestionTranslations(retrieval(), [Arrangement.parse("el_el -> el_el")], "here")
 
 

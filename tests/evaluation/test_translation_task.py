@@ -11,6 +11,7 @@ from sentence_transformers.sentence_transformer.evaluation import TranslationEva
 
 from helpers.commands import metasearch
 from helpers.corpus import FakeEncoder, at_angle
+from helpers.formats import declared, translation
 from metasearch.config.measure import Measure
 from metasearch.data.benchmark import load_benchmark
 from metasearch.data.records import Translation, TranslationData
@@ -19,20 +20,6 @@ from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.metrics import pairs
 
 ACCURACY = Measure("accuracy")
-SMALL = """\
-task: small
-description: for a test
-kind: translation
-source: {paper: none, url: https://example.org, licence: CC0}
-reader: tatoeba
-partial: true
-languages: [deu, ell, tha]
-groups: {both of them: [deu, ell], "2": [ell, tha], none there: [tha]}
-encoder: tiny
-folds: {method: none}
-measures: [accuracy]
-monitor: accuracy
-"""
 
 
 # The metric.
@@ -141,7 +128,8 @@ def test_a_group_is_the_mean_of_its_languages_that_are_there_and_says_how_many_a
 @pytest.fixture
 def small(write, tmp_path):
     """Return the flags of a small task whose files lie in a folder."""
-    write(SMALL)
+    groups = {"both of them": ("deu", "ell"), "2": ("ell", "tha"), "none there": ("tha",)}
+    write(declared(translation("deu ell tha", partial=True, groups=groups)))
     folder = tmp_path / "texts"
     folder.mkdir()
     for code, lines in (("deu", ["Haus", "Baum", "Katze"]), ("ell", ["σπίτι", "δέντρο"])):

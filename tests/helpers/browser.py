@@ -13,15 +13,9 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Tests may run as root in a container, without a display, and must not reach for the network.
 FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-)
+    "--no-sandbox", "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-quic",
+)  # fmt: skip
 
 # Returns texts whose contrast with the nearest background that is not transparent is below 4.5 (3 for large text).
 CONTRAST = """() => {

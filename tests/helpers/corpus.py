@@ -78,9 +78,8 @@ def episodes_of(
     return EpisodeSampler(sets, [Arrangement.parse(text) for text in arrangements], how, phase, seed)
 
 
-def variant(text: str) -> Variant:
-    """Read a variant such as `el_{ar,el}`."""
-    return Variant.parse(text)
+variant = Variant.parse
+"""Reads a variant such as `el_{ar,el}`."""
 
 
 def at_angle(angle: float) -> list[float]:

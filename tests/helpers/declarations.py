@@ -56,6 +56,11 @@ def leaves(tree, at=""):
     return values
 
 
+def values_of(recipe):
+    """Return what a recipe sets, by dotted key."""
+    return leaves(recipe.model_dump(exclude={"sources", "recipe", "description"}))
+
+
 def write_variant(folder, origin, name, **changes):
     """Write a shipped task under another name, with some keys changed; its data stays where it is."""
     tree = safe_load((shipped() / f"{origin}.yaml").read_text(encoding="utf-8"))

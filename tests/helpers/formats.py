@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from metasearch.config import registry
+from metasearch.config import registry, yaml
 from metasearch.config.task import Task
 from metasearch.data.records import Data
 
@@ -42,6 +42,18 @@ def task(reader: str, languages: str, pairs: str = "", **others: object) -> Task
         "arrangements": {},
     }
     return Task.model_validate({**declared, **others})
+
+
+def translation(languages: str, **others: object) -> Task:
+    """Declare a task of translations from or into English, all of it test."""
+    kind = {"kind": "translation", "measures": ["accuracy"], "monitor": "accuracy", "folds": {"method": "none"}}
+    return task("tatoeba", languages, **{**kind, **others})
+
+
+def declared(task: Task, **changed: object) -> str:
+    """Return a task as YAML, all of it test, so that it needs no arrangements."""
+    tree = task.model_dump(mode="json", exclude={"arrangements"})
+    return yaml.dump({**tree, "folds": {"method": "none"}, **changed})
 
 
 def task_of(form: str) -> Task:

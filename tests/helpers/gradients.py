@@ -1,7 +1,7 @@
 """Gradients of trainings and their reference: small encoders, batches of awkward texts, and whole outer gradients."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import cycle, islice
 
@@ -13,14 +13,12 @@ from transformers.models.modernbert.modeling_modernbert import rotate_half
 
 from helpers.backbones import HIDDEN, make
 from helpers.padded import padded
+from helpers.small import episode_of
 from metasearch.algorithms.base import Learner, OuterLoss, TargetSpec
 from metasearch.compress.student import make_student
 from metasearch.config import registry
-from metasearch.config.arrangement import Arrangement
 from metasearch.config.recipe import Loss
 from metasearch.config.seeding import stream
-from metasearch.data.entailment import EntailmentPair
-from metasearch.data.records import Candidate, Question, ScoredPair, Translation
 from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import MatrixAdapter
 from metasearch.encoders.builtin import tiny
@@ -28,20 +26,12 @@ from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.maps import estimate
 from metasearch.encoders.neutral import append
 from metasearch.encoders.protocols import CachedEncoder
-from metasearch.episodes.episode import Episode, LabelledSet, Triplet
+from metasearch.episodes.episode import Episode
 from metasearch.training.outer_gradients import OuterGradients
 
 FAMILIES = (
-    "xlm-roberta",
-    "bert",
-    "mpnet",
-    "distilbert",
-    "modernbert",
-    "student",
-    "tiny",
-    "neutral",
-    "adapter",
-)
+    "xlm-roberta", "bert", "mpnet", "distilbert", "modernbert", "student", "tiny", "neutral", "adapter",
+)  # fmt: skip
 INNER_LR = 0.05
 TRIPLET = Loss()
 SUPPORT, QUERY = 3, 2
@@ -106,55 +96,9 @@ def _spread(network: nn.Module) -> None:
             weight -= 1
 
 
-def triplets(texts: Iterator[str], size: int) -> list[Triplet]:
-    """Return triplets of which two in a row share their question, and each negative is the next one's positive."""
-    asked = [Question(f"{i}", "el", next(texts), "article") for i in range((size + 1) // 2)]
-    answers = [Candidate(f"{i}", "el", next(texts), "article") for i in range(size + 1)]
-    return [Triplet(asked[i // 2], answers[i], answers[i + 1]) for i in range(size)]
-
-
-def translated(texts: Iterator[str], size: int) -> list[Triplet]:
-    """Return such triplets with translations; those of a question that two share are in two languages."""
-    plain = triplets(texts, size)
-    said = [Question(t.question.id, "ar" if i % 2 else "hi", next(texts), "article") for i, t in enumerate(plain)]
-    return [replace(triplet, translation=each) for triplet, each in zip(plain, said, strict=True)]
-
-
-def scored(texts: Iterator[str], size: int) -> list[ScoredPair]:
-    """Return scored pairs of which two in a row share a text."""
-    found = [next(texts) for _ in range(size + 1)]
-    return [
-        ScoredPair("el-el", ("el", "el"), found[i], found[i + 1], (i + 1) / (size + 1), f"{i}") for i in range(size)
-    ]
-
-
-def translations(texts: Iterator[str], size: int) -> list[Translation]:
-    """Return translations of which two in a row share their source."""
-    sources = [next(texts) for _ in range((size + 1) // 2)]
-    return [Translation(sources[i // 2], next(texts), ("en", "de")) for i in range(size)]
-
-
-def entailments(texts: Iterator[str], size: int) -> list[EntailmentPair]:
-    """Return entailment pairs of all labels, of which two in a row share a text."""
-    found, labels = [next(texts) for _ in range(size + 1)], ("entailment", "neutral", "contradiction")
-    return [EntailmentPair(found[i], found[i + 1], labels[i % 3]) for i in range(size)]
-
-
-KINDS = {
-    "triplets": triplets,
-    "translated": translated,
-    "scored": scored,
-    "translations": translations,
-    "entailments": entailments,
-}
-
-
 def episode(number: int, kind: str = "triplets", sizes: Sequence[int] = (SUPPORT, QUERY)) -> Episode:
     """Return an episode of `len(sizes)` sets of these sizes; texts stand in several of its sets, and in others' too."""
-    variant = Arrangement.parse("el_el -> el_el").variants[0]
-    texts = islice(cycle(TEXTS), 5 * number, None)
-    sets = [LabelledSet(variant, tuple(KINDS[kind](texts, size))) for size in sizes]
-    return Episode(Arrangement((variant,) * len(sizes)), tuple(sets))
+    return episode_of([islice(cycle(TEXTS), 5 * number, None)] * len(sizes), kind, sizes)
 
 
 @dataclass(frozen=True)
@@ -192,7 +136,7 @@ STEPPING = [Case("maml"), Case("meta-sgd"), Case("maml-align", sizes=THREE)]
 REPTILE = Case("reptile")
 PLAIN = [
     Case("fine-tune"),
-    Case("fine-tune", "scored", (SUPPORT,)),
+    Case("fine-tune", "pairs", (SUPPORT,)),
     Case("distill", "translations", (4,), (("output", "pooled"), ("contrast", "soft"))),
     Case("distill", "translations", (4,), (("output", "sentence"), ("target", "own"))),
     Case("distill", "translations", (4,), (("output", "embedding"),)),

@@ -21,7 +21,7 @@ def install(folder: Path, name: str, modules: Mapping[str, str], entry_points: M
     files = {
         f"{name}/__init__.py": "",
         **{f"{name}/{module}.py": source for module, source in modules.items()},
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n",
         f"{info}/entry_points.txt": "\n".join(groups),
     }
     for path, text in files.items():

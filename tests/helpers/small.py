@@ -5,7 +5,9 @@ smooth, so that gradients can be compared to many digits.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import torch
@@ -15,6 +17,7 @@ from torch.nn import functional as F
 from helpers.backbones import make
 from metasearch.config.arrangement import Arrangement
 from metasearch.config.seeding import stream
+from metasearch.data.entailment import EntailmentPair
 from metasearch.data.records import Candidate, Question, ScoredPair, Translation
 from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import MatrixAdapter
@@ -91,42 +94,61 @@ def adapted_encoder(pairs: bool = True) -> AdaptedEncoder:
     return encoder
 
 
-def triplet_set(name: str, size: int, variant: str = "el_el") -> LabelledSet:
-    """Make triplets of which two in a row share their question, and each negative is the next one's positive."""
-    found = Arrangement.parse(f"{variant} -> {variant}").variants[0]
-    questions = [Question(f"{name}-{i}", found.query, f"{name} question {i}", "article") for i in range(size)]
-    language = found.candidates[0]
-    answers = [Candidate(f"{name}-{i}", language, f"{name} answer {i}", "article") for i in range(size + 1)]
-    return LabelledSet(found, tuple(Triplet(questions[i // 2], answers[i], answers[i + 1]) for i in range(size)))
-
-
-def translations(*pairs: tuple[str, str]) -> Episode:
-    """Make an episode of one set of translations, from English to German."""
-    found = Arrangement.parse("en_de -> en_de").variants[0]
-    examples = tuple(Translation(source, target, ("en", "de")) for source, target in pairs)
-    return Episode(Arrangement((found,)), (LabelledSet(found, examples),))
-
-
 def cosine(a: Tensor, b: Tensor) -> Tensor:
     return (a * b).sum() / ((a * a).sum().sqrt() * (b * b).sum().sqrt())
 
 
-def pair_set(name: str, size: int, variant: str = "el_el") -> LabelledSet:
-    """Make scored pairs of which two in a row share a text, with scores spread from 0 to 1."""
-    found = Arrangement.parse(f"{variant} -> {variant}").variants[0]
-    languages = (found.query, found.candidates[0])
-    pairs = [
-        ScoredPair("-".join(languages), languages, f"{name} {i}", f"{name} {i + 1}", i / (size - 1), f"{name}-{i}")
-        for i in range(size)
+def triplets(texts: Iterator[str], size: int) -> list[Triplet]:
+    """Return triplets of which two in a row share their question, and each negative is the next one's positive."""
+    asked = [Question(f"{i}", "el", next(texts), "article") for i in range((size + 1) // 2)]
+    answers = [Candidate(f"{i}", "el", next(texts), "article") for i in range(size + 1)]
+    return [Triplet(asked[i // 2], answers[i], answers[i + 1]) for i in range(size)]
+
+
+def translated(texts: Iterator[str], size: int) -> list[Triplet]:
+    """Return such triplets with translations; those of a question that two share are in two languages."""
+    plain = triplets(texts, size)
+    said = [Question(t.question.id, "ar" if i % 2 else "hi", next(texts), "article") for i, t in enumerate(plain)]
+    return [replace(triplet, translation=each) for triplet, each in zip(plain, said, strict=True)]
+
+
+def pairs(texts: Iterator[str], size: int) -> list[ScoredPair]:
+    """Return scored pairs of which two in a row share a text."""
+    found = [next(texts) for _ in range(size + 1)]
+    return [
+        ScoredPair("el-el", ("el", "el"), found[i], found[i + 1], (i + 1) / (size + 1), f"{i}") for i in range(size)
     ]
-    return LabelledSet(found, tuple(pairs))
+
+
+def translations(texts: Iterator[str], size: int) -> list[Translation]:
+    """Return translations of which two in a row share their source."""
+    sources = [next(texts) for _ in range((size + 1) // 2)]
+    return [Translation(sources[i // 2], next(texts), ("en", "de")) for i in range(size)]
+
+
+def entailments(texts: Iterator[str], size: int) -> list[EntailmentPair]:
+    """Return entailment pairs of all labels, of which two in a row share a text."""
+    found, labels = [next(texts) for _ in range(size + 1)], ("entailment", "neutral", "contradiction")
+    return [EntailmentPair(found[i], found[i + 1], labels[i % 3]) for i in range(size)]
+
+
+KINDS = {f.__name__: f for f in (triplets, translated, pairs, translations, entailments)}
+
+
+def episode_of(texts: Sequence[Iterator[str]], kind: str, sizes: Sequence[int]) -> Episode:
+    """Return an episode of sets of these sizes, from the texts of each."""
+    variant = Arrangement.parse("el_el -> el_el").variants[0]
+    sets = [LabelledSet(variant, tuple(KINDS[kind](own, size))) for own, size in zip(texts, sizes, strict=True)]
+    return Episode(Arrangement((variant,) * len(sizes)), tuple(sets))
 
 
 def episode(name: str, kind: str = "triplets", sizes: Sequence[int] = (4, 3)) -> Episode:
     """Make an episode of `len(sizes)` sets of these sizes; other names give other texts."""
-    make = {"triplets": triplet_set, "pairs": pair_set}[kind]
-    variants = ["el_el", "el_ar", "el_{ar,el,hi}"][: len(sizes)]
-    sets = [make(f"{name} {i}", size, v) for i, (size, v) in enumerate(zip(sizes, variants, strict=True))]
-    if len(sizes) == 1:
-        return Episode(Arrangement((sets[0].variant,)), tuple(sets))
-    return Episode(Arrangement.parse(" -> ".join(variants)), tuple(sets))
+    return episode_of([map(f"{name} {i} text {{}}".format, count()) for i in range(len(sizes))], kind, sizes)
+
+
+def translation_episode(*pairs: tuple[str, str]) -> Episode:
+    """Make an episode of one set of translations, from English to German."""
+    found = Arrangement.parse("en_de -> en_de").variants[0]
+    examples = tuple(Translation(source, target, ("en", "de")) for source, target in pairs)
+    return Episode(Arrangement((found,)), (LabelledSet(found, examples),))

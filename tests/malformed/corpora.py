@@ -65,8 +65,17 @@ TEXTS = [
         {"a.txt": b"\xff\n"},
     )
 ]
-SCORES = [
-    Row("scores, a file that exists", "evaluate --encoder tiny -o TMP/notes.txt", 5, "notes.txt exists already",
-        {"notes.txt": "Buy milk.\n"}),
-]  # fmt: skip
-ROWS = [*SCORES, *CORPORA, *SCORED, *ENTAILMENT, *TEXTS]
+MINE = {"out/notes.txt": "Buy milk.\n"}
+OUTPUTS = [
+    Row("scores, a file that exists", "evaluate --encoder tiny -o TMP/out/notes.txt", 5, "exists already", MINE),
+    Row(
+        "a folder of one's own",
+        "train --mode trans --encoder tiny -o TMP/out",
+        5,
+        "already and is no run; choose",
+        MINE,
+    ),
+    Row("a folder of one's own", "compress tiny --bottleneck 4 -o TMP/out", 5, "already; choose another folder", MINE),
+    Row("a folder of one's own", "export tiny --int8 -o TMP/out", 5, "already; choose another folder with -o", MINE),
+]
+ROWS = [*OUTPUTS, *CORPORA, *SCORED, *ENTAILMENT, *TEXTS]

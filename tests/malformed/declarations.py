@@ -86,26 +86,24 @@ def _anywhere(kind: str) -> list[Row]:
         _row(kind, "a NUL character", f"{text}note: \0\n", r":\d+: not YAML: "),
         _row(kind, "a key twice", text + text.splitlines()[1] + "\n", r":\d+: description: duplicate key"),
         _row(kind, "an unknown key", text.replace("description", "descripton", 1), ":2: descripton: unknown key", 2),
-        _row(kind, "a name that is not the file's", text.replace("small", "other", 1), "other|small"),
-        _row(kind, "a key that is missing", text.replace(f"{key}: small\n", "", 1), f": {key}: missing key"),
-        _row(kind, "an alias of nothing", f"{text}note: *nothing\n", r":\d+: .*alias"),
         _row(
             kind,
-            "aliases that make a million values",
-            bomb + text,
-            r":1: .*aliases \(\*name\) expand to over 10,000 values",
+            "a name that is not the file's",
+            text.replace("small", "other", 1),
+            f".*{kind}: 'other' must be the file's name, 'small'",
         ),
+        _row(kind, "a key that is missing", text.replace(f"{key}: small\n", "", 1), f": {key}: missing key"),
+        _row(kind, "an alias of nothing", f"{text}note: *nothing\n", r":\d+: .*alias"),
+        _row(kind, "aliases that make a million values", bomb + text, r":1: .*\(\*name\) expand to over 10,000 values"),
         _row(
             kind,
             "a tag of Python",
-            text.replace("for a test", "!!python/name:os.system x", 1),
-            ":2: not YAML: could not determine a constructor for the tag .*os.system",
+            text.replace("for a", "!!python/name:os.system"),
+            ":2: not YAML: .* tag .*os.system",
         ),
         _row(kind, "a merge of keys", f"{text}<<: {{a: 1}}\n", r":\d+: .*<<"),
         _row(kind, "brackets without end", "a: " + "[" * 5000 + "]" * 5000, ":1: not readable: nested too deep"),
-        _row(
-            kind, "a file that it includes and is not there", f"include: smal\n{text}", ": include: no file smal.yaml"
-        ),
+        _row(kind, "an include that is not there", f"include: smal\n{text}", ": include: no file smal.yaml"),
         _row(kind, "a file that includes itself", f"include: small\n{text}", ": include: small.yaml includes itself"),
         _row(kind, "a list in place of a text", text.replace("for a test", "[a]", 1), ":2: description: "),
     ]
@@ -114,12 +112,7 @@ def _anywhere(kind: str) -> list[Row]:
 OWN = ("an unknown key", "a name that is not the file's", "a key that is missing", "a list in place of a text")
 """What a model refuses, and not the reader of YAML, which files of all kinds share."""
 TASKS = [
-    (
-        "a monitor that is no measure",
-        "monitor: map",
-        "monitor: mrr",
-        ":9: monitor: 'mrr' is not among the measures map",
-    ),
+    ("a monitor that is no measure", "monitor: map", "monitor: mrr", ":9: monitor: 'mrr' is not among the measures"),
     ("a language twice", "[de, el]", "[de, de, el]", ":6: languages: 'de' is duplicated"),
     ("no language", "[de, el]", "[]", ":6: languages: "),
     ("no language pairs", "kind: retrieval", "kind: similarity", ": pairs: a similarity task needs language pairs"),
@@ -135,12 +128,7 @@ TASKS = [
     ("one fold", "encoder", "folds: {method: kfold, k: 1}\nencoder", r":7: folds\.k"),
 ]
 MODES = [
-    (
-        "patterns of two lengths",
-        "meta_valid: [mono -> bi]",
-        "meta_valid: [mono -> bi -> multi]",
-        ".*same number of links",
-    ),
+    ("patterns of two lengths", "valid: [mono -> bi]", "valid: [mono -> bi -> multi]", ".*same number of links"),
     ("a pattern that is none", "[mono -> bi]", "[mono -> duo]", ":3: meta_train.*duo"),
     ("no pattern", "[mono -> bi]", "[]", ":3: meta_train: "),
 ]
@@ -149,38 +137,18 @@ RECIPES = [
     ("a rate below 0", "1e-3", "-1", r":5: outer\.lr: "),
     ("a rate that is not finite", "1e-3", ".inf", r":5: outer\.lr: "),
     ("no examples", "k: 2", "k: 0", r":4: episodes\.k: "),
-    (
-        "a key of a section that is unknown",
-        "epochs: 1",
-        "epoch: 1",
-        r":6: budget\.epoch: unknown key. Did you mean 'epochs'",
-    ),
+    ("an unknown key of a section", "epochs: 1", "epoch: 1", r":6: budget\.epoch: unknown key. .* mean 'epochs'"),
     ("true in place of a number", "epochs: 1", "epochs: true", r":6: budget\.epochs: "),
 ]
 DISTILLATIONS = [
     ("a stage outside of stages", "  align:", "  {}\nalign:", ":3: stages: .*\n.*:5: align: unknown key", 2),
     ("data that is none", "learner", "data: paralel\n    learner", r":8: stages\.align\.data: .*parallel"),
     ("a monitor of other data", "learner", "monitor: spearman\n    learner", r":8: stages\.align\.monitor: "),
-    (
-        "a role that is its own teacher",
-        "student\n    against: teacher",
-        "assistant\n    against: assistant",
-        r":7: .*against: the assistant cannot be its",
-    ),
-    (
-        "no dev pairs",
-        "learner",
-        "corpus: {dev: 0}\n    learner",
-        r":8: .*corpus.dev: the dev score needs held-out pairs",
-    ),
+    ("its own teacher", "student\n    against: teacher", "assistant\n    against: assistant", ":7: .*cannot be its"),
+    ("no dev pairs", "learner", "corpus: {dev: 0}\n    learner", r":8: .*corpus.dev: the dev score needs held-out"),
     ("a cosine to nobody", "against: teacher", "monitor: cosine", r":7: .*monitor: cosine needs a frozen role"),
     ("a pivot that is none", "learner", "corpus: {pivot: english}\n    learner", r":8: .*corpus.pivot: "),
-    (
-        "other initial weights",
-        "stages:",
-        "student: {initial: zeros}\nstages:",
-        ":3: student.initial: .*'svd' or 'random'",
-    ),
+    ("other weights", "stages:", "student: {initial: zeros}\nstages:", ":3: student.initial: .*'svd' or 'random'"),
     ("a stage to run that is not there", "stages:", "run: [aline]\nstages:", r":3: run.*aline"),
     ("a batch of 0", "outer", "budget: {batch: 0}\n    outer", r":9: stages\.align\.budget\.batch: "),
 ]
@@ -197,14 +165,7 @@ PLUG_INS = [
     ("recipe", "a loss that is not there", "outer", "loss: {name: tripplet}\nouter", TRAIN, "Did you mean 'triplet'"),
     ("recipe", "an option of another learner", "outer", "options: {alpha: 1}\nouter", TRAIN, "alpha: unknown key"),
     ("distillation", "a learner that is not there", "distill\n", "distil\n", DISTIL, "Did you mean 'distill'"),
-    (
-        "distillation",
-        "an option that is not there",
-        "outer",
-        "options: {out: 1}\n    outer",
-        DISTIL,
-        "out: unknown key",
-    ),
+    ("distillation", "an option that is none", "outer", "options: {out: 1}\n    outer", DISTIL, "out: unknown key"),
 ]
 ROWS = [
     *(_used(*each) for each in PLUG_INS),

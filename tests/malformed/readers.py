@@ -5,21 +5,13 @@ from pathlib import Path
 
 from helpers import formats
 from malformed.row import Row, put, spoil
-from metasearch.config import yaml
-from metasearch.config.task import Task
 
 CHECK = "show small --check --include TMP"
 
 
-def _declared(task: Task, **changed: object) -> str:
-    """Return a task as YAML, all of it test, so that it needs no arrangements."""
-    tree = task.model_dump(mode="json", exclude={"arrangements"})
-    return yaml.dump({**tree, "folds": {"method": "none"}, **changed})
-
-
 def _given(form: str, damage, folder: Path) -> None:
     formats.copy(form, folder)
-    put(folder / "small.yaml", _declared(formats.task_of(form), data=form))
+    put(folder / "small.yaml", formats.declared(formats.task_of(form), data=form))
     damage(folder / form)
 
 
@@ -75,8 +67,7 @@ TATOEBA = {"tatoeba.deu-eng.deu": "Hallo.\nDanke.\n", "tatoeba.deu-eng.eng": "He
 
 
 def _tatoeba(what: str, given: dict[str, str | bytes | None], says: str, lines: int = 1, only: str = "") -> Row:
-    task = formats.task("tatoeba", "deu", measures=["accuracy"], monitor="accuracy")
-    declared = _declared(task, kind="translation", data="there")
+    declared = formats.declared(formats.translation("deu"), data="there")
     files = {f"there/{name}": text for name, text in {**TATOEBA, **given}.items() if name != only}
     return Row(f"tatoeba, {what}", CHECK, 3, says, {"small.yaml": declared, **files}, lines=lines)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from huggingface_hub import ModelCard
 
+from helpers import configs
 from helpers.commands import metasearch
 from helpers.parallel import distill, flags, save_assistant, write_corpus
 from metasearch.encoders.load import load_encoder
@@ -13,16 +14,7 @@ from metasearch.pipelines.cards import find_base
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.rows import read_rows
 
-SMALL = [
-    *(f"--set=budget.{key}" for key in ("meta_train=1", "meta_batch=1", "meta_valid=0")),
-    *("--set=episodes.k=2", "--set=episodes.q=2", "--set=options.inner_steps=1"),
-]
-
-
-def train(base, folder, *more):
-    asked = ["--mode=mono-bi", "--learner=maml", "--encoder", base, "--recipe=maml-tiny", "--device=cpu"]
-    metasearch("train", *asked, *SMALL, "--prompt", "question=Q: ", *more, "-o", folder)
-    return folder
+SMALL = [f"--set={each}" for each in (*configs.SMALL, "budget.meta_train=1", "budget.meta_batch=1")]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +29,10 @@ def base(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(base, tmp_path_factory):
     """A run that trained that encoder for a step."""
-    return train(base, tmp_path_factory.mktemp("runs") / "run")
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    asked = ["--mode=mono-bi", "--learner=maml", "--encoder", base, "--recipe=maml-tiny", "--device=cpu"]
+    metasearch("train", *asked, *SMALL, "--prompt", "question=Q: ", "-o", folder)
+    return folder
 
 
 def rows_of(run, learner, split="test"):

@@ -15,6 +15,7 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.train import TrainRun
 
 JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=true"
+SEVERAL = ("loss.name=[infonce, cosine-mse]", "loss.align=jsd")
 
 
 @pytest.mark.parametrize(
@@ -24,16 +25,8 @@ JSD, DRAWN = ("loss.name=infonce", "loss.align=jsd"), "episodes.translations=tru
         ("demo", [DRAWN], r"episodes\.translations: no loss would read them; .* --set loss\.align=jsd"),
         # The first that fits is taken, and that is one which reads none.
         ("demo", [DRAWN, "loss.name=[triplet, infonce]", JSD[1]], r"episodes\.translations: no loss would read them"),
-        (
-            "demo-sts",
-            [DRAWN],
-            r"episodes\.translations is about .*'demo-sts' has scored pairs; .*=false leaves it out$",
-        ),
-        (
-            "demo-sts",
-            ["loss.name=[infonce, cosine-mse]", JSD[1]],
-            r"loss\.align is about .* task 'demo-sts' has scored pairs; --set loss\.align=none leaves it out$",
-        ),
+        ("demo-sts", [DRAWN], r"episodes\.translations is about .* has scored pairs; .*=false leaves it out$"),
+        ("demo-sts", SEVERAL, r"loss\.align is about .* has scored pairs; --set loss\.align=none leaves it out$"),
     ],
 )
 def test_translations_and_a_loss_that_reads_them_go_together(tmp_path, task, changes, says):
@@ -72,6 +65,12 @@ def test_translations_that_are_alone_in_their_set_are_said_to_teach_nothing(capl
         ("maml-align", "options.distil=scores", r"options\.distil: .* went; the paper's term is the one"),
         ("maml-align", "options.kd_share=0.3", "went; use kd_weight"),
         ("meta-sgd", "options.inner_fall=0.1", "went; use inner_lr"),
+        (
+            "maml-adapter",
+            "adapter=low-rank",
+            "the one form of adapters is matrix; low-rank, rotation and scale .* went",
+        ),
+        ("maml-adapter", "adapter.rank=8", "adapter: the one form of adapters is matrix"),
     ],
 )
 def test_an_option_that_went_is_refused(learner, assignment, said):
@@ -83,6 +82,7 @@ def test_options_that_went_count_in_a_recipe_of_an_earlier_version_where_they_ch
     stored = load_recipe("maml-align", ()).model_dump()
     earlier = {"distil": "loss-gap", "kd_temperature": "0.05", "kd_share": None, "inner_fall": None}
     assert Recipe.model_validate({**stored, "options": stored["options"] | earlier}) == Recipe.model_validate(stored)
+    assert load_recipe("maml-adapter", ["adapter.form=matrix", "adapter.rank=16"]).adapter == "matrix"
 
 
 # What only first order has is refused for a learner whose gradient goes through its inner steps.
@@ -90,20 +90,9 @@ def test_options_that_went_count_in_a_recipe_of_an_earlier_version_where_they_ch
 RECIPE = load_recipe("maml-tiny", ()).model_copy(update={"options": {}})
 
 
-class Plain(FrozenConfig):
-    """Options of a learner that knows one order."""
-
-
-class SecondOrder(MAML):
-    """A learner without an option `first_order`."""
-
-    Options = Plain
-
-
-class NoInnerGradients(FineTune):
-    """Another one, which says that it has no inner gradients."""
-
-    Options = Plain
+SECOND_ORDER = type("SecondOrder", (MAML,), {"Options": FrozenConfig})
+NO_INNER_GRADIENTS = type("NoInnerGradients", (FineTune,), {"Options": FrozenConfig})
+"""Learners that know one order, so without an option `first_order`."""
 
 
 def check(monkeypatch, learner, *how, options=None):
@@ -121,8 +110,8 @@ def check(monkeypatch, learner, *how, options=None):
 )
 def test_it_is_named_what_to_use_and_the_option_where_there_is_one(monkeypatch, how, says):
     with pytest.raises(ConfigError, match=rf"^{says}$"):
-        check(monkeypatch, SecondOrder, *how)
+        check(monkeypatch, SECOND_ORDER, *how)
     with pytest.raises(ConfigError, match=rf"^{says}, or --set options\.first_order=true$"):
         check(monkeypatch, MAML, *how, options={"first_order": False})
     check(monkeypatch, MAML, *how)
-    check(monkeypatch, NoInnerGradients, *how)
+    check(monkeypatch, NO_INNER_GRADIENTS, *how)

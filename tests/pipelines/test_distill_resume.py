@@ -82,11 +82,8 @@ def test_a_run_that_was_killed_and_one_that_was_interrupted_end_with_the_bits_of
         assert weights(run / folder) == weights(place / "whole" / folder)
     assert weights(run) == weights(place / "whole")
     assert results(run) == results(place / "whole")
-    assert [row["learner"] for row in results(run) if row["task"] == "dev"] == [
-        "1 assistant",
-        "2 embedding",
-        "3 student",
-    ]
+    dev = [row["learner"] for row in results(run) if row["task"] == "dev"]
+    assert dev == ["1 assistant", "2 embedding", "3 student"]
     assert facts(run) == facts(place / "whole")
 
 

@@ -13,6 +13,8 @@ from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.load import load_encoder
 from metasearch.pipelines import factory
 
+pytestmark = pytest.mark.slow  # a model is trained
+
 SMALL = [f"--set={key}" for key in ("budget.meta_batch=1", "episodes.k=2", "episodes.q=2", "options.inner_steps=1")]
 TRAIN = ["train", "--encoder=tiny", "--mode=mono-bi", "--max-steps=1", *SMALL, "--json"]
 
@@ -21,7 +23,6 @@ def trimmed(*languages):
     return factory.load_task_encoder(EncoderConfig(name="tiny", trim=languages), load_benchmark("demo"), "cpu")
 
 
-@pytest.mark.slow
 def test_a_trained_model_has_the_prompts_and_the_words_it_was_trained_with(tmp_path):
     metasearch(*TRAIN, "--prompt", "query=q: ", "--prompt", "document=c: ", "--trim-vocab=task", "-o", tmp_path / "run")
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text(encoding="utf-8"))["config"]["encoder"]
@@ -31,7 +32,6 @@ def test_a_trained_model_has_the_prompts_and_the_words_it_was_trained_with(tmp_p
     assert len(model.tokenizer) < len(load_encoder("tiny").model.tokenizer)
 
 
-@pytest.mark.slow
 def test_prompts_change_scores_as_they_change_vectors():
     changes = ([], ["--prompt", "text=x "])
     evaluate = ("evaluate", "--task=demo-sts", "--encoder=tiny", "--json")
@@ -40,7 +40,6 @@ def test_prompts_change_scores_as_they_change_vectors():
     assert values[0] != values[1]
 
 
-@pytest.mark.slow
 def test_the_words_of_some_languages_are_fewer_and_their_vectors_the_same():
     few, all_of_them, whole = trimmed("el"), trimmed("task"), load_encoder("tiny", device="cpu")
     assert few.parameter_count < all_of_them.parameter_count < whole.parameter_count
@@ -50,7 +49,6 @@ def test_the_words_of_some_languages_are_fewer_and_their_vectors_the_same():
     np.testing.assert_array_equal(few.encode(questions, "question"), expected)
 
 
-@pytest.mark.slow
 def test_the_words_of_the_language_that_train_is_translated_from_keep_their_vectors():
     benchmark = load_benchmark("demo-oracle")
     # Test is not asked in English, which train is.

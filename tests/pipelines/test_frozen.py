@@ -87,22 +87,6 @@ def test_the_maps_of_an_index_are_not_trained():
         with_adapter(AdaptedEncoder(base, maps), True, [])
 
 
-@pytest.mark.parametrize(
-    ("assignment", "said"),
-    [
-        ("adapter=low-rank", "adapter: the one form of adapters is matrix; low-rank, rotation and scale .* went"),
-        ("adapter.rank=8", "adapter: the one form of adapters is matrix"),
-    ],
-)
-def test_another_form_of_adapter_is_refused(assignment, said):
-    with pytest.raises(ConfigError, match=said):
-        load_recipe("maml-adapter", [assignment])
-
-
-def test_the_adapter_of_a_recipe_of_an_earlier_version_is_read():
-    assert load_recipe("maml-adapter", ["adapter.form=matrix", "adapter.rank=16"]).adapter == "matrix"
-
-
 @pytest.mark.slow
 def test_meta_train_returns_a_new_model_with_the_adapter_behind_the_old_modules():
     model, settings = tiny().model, dict(each.split("=") for each in SMALL)

@@ -16,6 +16,8 @@ from metasearch.config.library import shipped
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.folder import RunFolder
 
+pytestmark = pytest.mark.slow  # a model is trained
+
 EDITS = {
     "patterns of the mode": ("modes/path.yaml", "mono -> bi", "mono -> multi"),
     "folds": ("own.yaml", "k: 5", "k: 3"),
@@ -64,7 +66,6 @@ def outcome(folder):
     return RunFolder(folder).results(), (folder / "model/model.safetensors").read_bytes()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", EDITS)
 def test_a_run_that_was_stopped_goes_on_as_it_began_when_its_task_or_mode_is_edited(place, stopped, name):
     edit(place, name)
@@ -73,7 +74,6 @@ def test_a_run_that_was_stopped_goes_on_as_it_began_when_its_task_or_mode_is_edi
     assert [line for line in said.splitlines() if (CHANGED in line and "own" in line) or "path" in line]
 
 
-@pytest.mark.slow
 def test_a_run_that_names_its_task_and_mode_is_refused(stopped):
     tree = yaml.tree(stopped / "config.yaml")
     tree["config"]["mode"] = "path"
@@ -82,7 +82,6 @@ def test_a_run_that_names_its_task_and_mode_is_refused(stopped):
     assert "it names its task and mode, as early versions wrote it; repeat the command" in said
 
 
-@pytest.mark.slow
 def test_a_study_says_what_has_changed_and_neither_mixes_folds_nor_modes(place, stopped, tmp_path, monkeypatch):
     inline(monkeypatch)
     flags = ["--task=own", f"--include={place / 'mine'}", "--encoder=tiny", "--mode=path", "--learner=maml"]

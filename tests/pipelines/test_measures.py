@@ -11,6 +11,8 @@ from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.evaluation.study.read import read_study
 from metasearch.runs.rows import read_rows
 
+pytestmark = pytest.mark.slow  # a model is trained
+
 MEASURES = ["ndcg@10", "mrr", "recall@5", "precision@5", "complete@10", "map@20"]
 
 
@@ -29,7 +31,6 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
-@pytest.mark.slow
 def test_every_measure_is_scored_in_every_pool_and_kept_of_every_question(run):
     (arm, *_) = (scored for scored in read_study([run]).scored if scored.arm.label == "maml")
     assert {(row["measure"], row["pool"]) for row in arm.rows if row["split"] == "test"} == {
@@ -41,7 +42,6 @@ def test_every_measure_is_scored_in_every_pool_and_kept_of_every_question(run):
             assert value == pytest.approx(values.mean(), abs=1e-12)
 
 
-@pytest.mark.slow
 def test_the_score_on_dev_that_training_watches_is_the_monitor(run):
     events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     rows = read_rows(run / "results.jsonl")
@@ -54,7 +54,6 @@ def test_the_score_on_dev_that_training_watches_is_the_monitor(run):
     assert [at_the_start] == before
 
 
-@pytest.mark.slow
 def test_measures_of_languages_are_printed_for_pools_of_several_languages_with_ranks(tmp_path):
     measures = ["map@20", "others-recall@20", "best-own", "worst-rank"]
     flags = ["--encoder", "tiny", "--pool", "multilingual", "--pool", "monolingual"]

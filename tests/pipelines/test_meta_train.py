@@ -21,28 +21,18 @@ from metasearch.runs.callbacks import Callback
 
 CHAIN = "en_en -> en_de -> en_{de,en}"
 SMALL = {
-    "episodes.k": 4,
-    "episodes.q": 2,
-    "episodes.n_neg": 1,
-    "options.inner_steps": 1,
-    "budget.meta_train": 4,
-    "budget.meta_valid": 0,
-    "budget.epochs": 1,
-    "budget.eval_every": 1,
+    **{"episodes.k": 4, "episodes.q": 2, "episodes.n_neg": 1, "options.inner_steps": 1},
+    **{"budget.meta_train": 4, "budget.meta_valid": 0, "budget.epochs": 1, "budget.eval_every": 1},
 }
-
-
-def rows(count=40):
-    return [
-        {"query": f"where is {i}", "document": f"{i} {word}", "query_language": "en", "document_language": language}
-        for i in range(count)
-        for language, word in (("en", "here"), ("de", "hier"))
-    ]
 
 
 @pytest.fixture(scope="module")
 def data():
-    return ms.load_labels(rows())
+    return ms.load_labels(
+        {"query": f"where is {i}", "document": f"{i} {word}", "query_language": "en", "document_language": language}
+        for i in range(40)
+        for language, word in (("en", "here"), ("de", "hier"))
+    )
 
 
 def model():

@@ -13,6 +13,8 @@ from metasearch.pipelines import factory
 from metasearch.pipelines.train import TrainRun
 from metasearch.runs.folder import RunFolder
 
+pytestmark = pytest.mark.slow  # a model is trained
+
 SMALL = ["budget.meta_train=4", "budget.meta_valid=4", "budget.eval_every=1", "episodes.k=2", "episodes.q=2"]
 TASK, MODE, MONITOR = "demo", "trans", "map@20"
 
@@ -21,7 +23,6 @@ def mean(encoder, data, benchmark):
     return evaluate(encoder, data, benchmark.measures).mean(MONITOR)
 
 
-@pytest.mark.slow
 def test_the_dev_score_is_that_of_the_part_of_dev_that_gives_it():
     holdout = 0.5
     benchmark = load_benchmark(TASK, MODE)
@@ -47,7 +48,6 @@ def trained(tmp_path_factory):
     return RunFolder(folder)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("learner", "model", "part"), [("zero-shot", None, "dev"), ("maml", "model", "test")])
 def test_each_row_is_a_score_on_the_part_that_it_names(trained, learner, model, part):
     benchmark = load_benchmark(TASK, MODE)

@@ -31,23 +31,17 @@ def full_disk():
         yield
 
 
-def goes_on(said, run):
-    """Check that a message ends with the command that goes on, and run it."""
-    command = said.strip().partition(". Continue with: ")[2]
-    assert shlex.split(command) == ["metasearch", "resume", str(run)], said
-    assert "cannot be written: " in said
-    assert " bytes; " in said
-    metasearch(*shlex.split(command)[1:])
-    assert (run / "report.md").is_file()
-
-
 @pytest.mark.slow
 def test_a_training_that_a_full_disk_ended_says_how_to_go_on(tmp_path):
     run = tmp_path / "my run"
     with full_disk():
         error = metasearch(*TRAIN, EVERY, "-o", run, code=5).stderr.splitlines()[-1]
     assert "/my run/checkpoint cannot be written: " in error
-    goes_on(error, run)
+    command = error.strip().partition(". Continue with: ")[2]
+    assert shlex.split(command) == ["metasearch", "resume", str(run)], error
+    assert " bytes; " in error
+    metasearch(*shlex.split(command)[1:])
+    assert (run / "report.md").is_file()
 
 
 @pytest.mark.exhaustive

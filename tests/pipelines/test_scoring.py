@@ -4,6 +4,7 @@ import pytest
 
 from helpers.commands import metasearch
 from helpers.configs import nested
+from helpers.formats import declared, translation
 from metasearch.config.run import ScoreConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.evaluation.study.read import read_study
@@ -12,19 +13,6 @@ from metasearch.pipelines.score import ScoreRun
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import load, query_results_path
 from metasearch.runs.versions import versions
-
-TRANSLATIONS = """\
-task: small
-description: for a test
-kind: translation
-source: {paper: none, url: https://example.org, licence: CC0}
-reader: tatoeba
-languages: [deu]
-encoder: tiny
-folds: {method: none}
-measures: [accuracy]
-monitor: accuracy
-"""
 
 
 def scored(folder, **asked):
@@ -95,7 +83,7 @@ def test_what_a_crash_has_lost_is_made_again_to_the_byte(copy, lost):
 
 
 def test_a_task_that_is_all_test_is_scored_on_test_alone(tmp_path):
-    (tmp_path / "small.yaml").write_text(TRANSLATIONS)
+    (tmp_path / "small.yaml").write_text(declared(translation("deu")))
     (tmp_path / "tatoeba.deu-eng.deu").write_text("Haus\nBaum\nKatze\n")
     (tmp_path / "tatoeba.deu-eng.eng").write_text("house\ntree\ncat\n")
     files, _ = scored(tmp_path / "run", task="small", data=str(tmp_path), include=[str(tmp_path)], label="ours")

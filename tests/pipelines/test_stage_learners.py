@@ -24,22 +24,23 @@ def test_the_learner_its_options_and_the_targets_it_wants_are_known_before_weigh
     assert (kind, options.tau, wanted) == (EMA, 0.5, None)
 
 
+SCORED = {"learner": "maml", "data": "scored", "monitor": "loss", "against": None}
+STATES = {"options": {"output": "states", "target": "own"}}
+
+
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
         ({"learner": "distil"}, "unknown learner 'distil'. Did you mean 'distill'?"),
         ({"learner": "maml"}, "here: learner 'maml' learns from episodes; use `metasearch train`"),
-        (
-            {"learner": "maml", "data": "scored", "monitor": "loss", "against": None},
-            "here: learner 'maml' learns from episodes; use `metasearch train`",
-        ),
+        (SCORED, "here: learner 'maml' learns from episodes; use `metasearch train`"),
         ({"options": {"temprature": "1"}}, "here: options: temprature: unknown key. Did you mean 'temperature'?"),
         ({"options": {"temperature": "0"}}, "here: options: temperature: input should be greater than 0 (got '0')"),
         ({"options": {"output": "states"}}, "options.output: states of a translation have no counterpart"),
         ({"against": None}, "here: learner 'distill' needs a frozen role to learn from, under `against`"),
         ({"learner": "ema"}, "here: learner 'ema' takes no targets; omit `against`"),
         (
-            {"options": {"output": "states", "target": "own"}, "monitor": "cosine"},
+            {**STATES, "monitor": "cosine"},
             "here: monitor: cosine is between vectors of texts; options.output is states",
         ),
     ],

@@ -156,26 +156,19 @@ def test_two_processes_at_once_share_the_work(tmp_path, monkeypatch):
     assert_kept(tmp_path)
 
 
-def cut(path):
-    path.write_bytes(path.read_bytes()[:-7])
+DAMAGES = {
+    "cut": lambda whole: whole[:-7],
+    "flipped": lambda whole: whole[:-5] + bytes([whole[-5] ^ 1]) + whole[-4:],
+    "empty": lambda whole: b"",
+}
 
 
-def flip(path):
-    content = bytearray(path.read_bytes())
-    content[-5] ^= 1
-    path.write_bytes(content)
-
-
-def empty(path):
-    path.write_bytes(b"")
-
-
-@pytest.mark.parametrize("damage", [cut, flip, empty])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_piece_is_dropped_with_one_warning_and_computed_again(tmp_path, small_pieces, caplog, damage):
     cached(tmp_path, Plain(), TEXTS)
     damaged = pieces(tmp_path)[1]
     size = damaged.stat().st_size // (16 + 4 * 8)
-    damage(damaged)
+    damaged.write_bytes(damage(damaged.read_bytes()))
     plain = Plain()
     cached(tmp_path, plain, TEXTS)
     assert len(plain.encoded) == size
@@ -219,11 +212,6 @@ def test_a_vector_that_is_not_finite_names_the_encoder_and_the_text_and_is_not_k
 LONG = [f"{'the old house by the sea ' * (1 + i % 4)}{i}" for i in range(50)]
 
 
-def rows_of(encoder, text, output):
-    with torch.no_grad():
-        return encoder.embedder(encoder.features([text], "text"), output).numpy()
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_rows_are_those_of_each_text_alone_in_the_order_of_the_texts(threads):
     encoder = tiny.build(MaxLength(text=32))
@@ -233,7 +221,8 @@ def test_rows_are_those_of_each_text_alone_in_the_order_of_the_texts(threads):
         found = LiveTokens(encoder, "states").vectors(LONG)
     finally:
         torch.set_num_threads(before)
-    expected = [rows_of(encoder, text, "states") for text in LONG]
+    with torch.no_grad():
+        expected = [encoder.embedder(encoder.features([text], "text"), "states").numpy() for text in LONG]
     assert [len(rows) for rows in expected] == encoder.lengths(LONG, "text").tolist()
     np.testing.assert_allclose(found, np.concatenate(expected), rtol=1e-5, atol=1e-5)
 

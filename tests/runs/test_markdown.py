@@ -5,15 +5,8 @@ from metasearch.runs.markdown import by_language, matrix, pool_means
 
 
 def row(measure, language, value, count=2, pool="multilingual", candidates="all", **more):
-    return {
-        "measure": measure,
-        "pool": pool,
-        "language": language,
-        "candidates": candidates,
-        "value": value,
-        "count": count,
-        **more,
-    }
+    cell = {"measure": measure, "pool": pool, "language": language, "candidates": candidates}
+    return {**cell, "value": value, "count": count, **more}
 
 
 REPORTED = [

@@ -12,29 +12,17 @@ from metasearch.runs import progress as _progress
 from metasearch.runs.callbacks import Callback
 
 
-class Heard(Callback):
-    """Keeps what it hears of texts."""
-
-    def __init__(self):
-        self.texts = []
-
-    def on_encode(self, what, done, total):
-        self.texts.append((what, done, total))
-
-
 def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(tmp_path, caplog):
     caplog.set_level(logging.INFO, "metasearch")
-    announced = {}
+    announced, heard = {}, []
 
-    class Listening(Heard):
+    class Listening(Callback):
         def on_encode(self, what, done, total):
-            super().on_encode(what, done, total)
+            heard.append((what, done, total))
             announced.setdefault(what, [record.getMessage() for record in caplog.records])
 
-    callback = Listening()
-    ScoreRun(nested(ScoreConfig, task="demo-sts", encoder="tiny", device="cpu"), tmp_path / "run").execute(
-        through(callback)
-    )
+    config = nested(ScoreConfig, task="demo-sts", encoder="tiny", device="cpu")
+    ScoreRun(config, tmp_path / "run").execute(through(Listening()))
     benchmark = load_benchmark("demo-sts")
     assert list(announced) == ["zero-shot on dev of demo-sts", "zero-shot on test of demo-sts"]
     for part, data in (("dev", benchmark.split.dev), ("test", benchmark.split.test)):
@@ -42,7 +30,7 @@ def test_every_part_is_announced_with_its_size_before_its_first_text_is_encoded(
         assert announced[what][-1] == f"scoring {what}: {data.describe()}"
         # The first texts of all pairs are encoded, then the second ones, each distinct one once.
         sizes = [len({text for text in texts}) for texts in zip(*((p.text1, p.text2) for p in data.pairs), strict=True)]
-        assert [(done, total) for of, done, total in callback.texts if of == what and done == total] == [
+        assert [(done, total) for of, done, total in heard if of == what and done == total] == [
             (size, size) for size in sizes
         ]
 

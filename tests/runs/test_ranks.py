@@ -25,16 +25,12 @@ def test_torchrun_says_number_count_and_number_on_the_machine(environment):
     assert rank() == Rank(number=3, count=4, local=1)
 
 
-def test_an_environment_that_says_some_of_it_is_refused(environment):
-    missing = "LOCAL_RANK"
-    put(environment, {name: value for name, value in WHOLE.items() if name != missing})
-    with pytest.raises(ConfigError, match=rf"has no {missing}; start them with torchrun, or unset RANK and WORLD_SIZE"):
-        rank()
-
-
-def test_a_number_that_is_none_is_named(environment):
+def test_an_environment_that_says_some_of_it_or_no_number_is_refused(environment):
     put(environment, {**WHOLE, "WORLD_SIZE": "two"})
     with pytest.raises(ConfigError, match="WORLD_SIZE=two: the environment variable is not a number"):
+        rank()
+    environment.delenv("LOCAL_RANK")
+    with pytest.raises(ConfigError, match="has no LOCAL_RANK; start them with torchrun, or unset RANK and WORLD_SIZE"):
         rank()
 
 

@@ -37,13 +37,6 @@ def damage(path):
     path.write_bytes(content)
 
 
-def edit(path, change):
-    """Change what a JSON file holds."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    change(content)
-    path.write_text(json.dumps(content), encoding="utf-8")
-
-
 def test_the_last_checkpoint_is_read_back_and_the_one_before_it_stays(tmp_path):
     store = CheckpointStore(tmp_path)
     assert store.load() is None
@@ -55,20 +48,15 @@ def test_the_last_checkpoint_is_read_back_and_the_one_before_it_stays(tmp_path):
     assert store.load() is None
 
 
-def test_a_stop_between_the_two_renames_leaves_the_one_before(tmp_path):
+@pytest.mark.parametrize("stopped", ["between the two renames", "while it wrote"])
+def test_a_stop_leaves_the_one_before(tmp_path, stopped):
     store = CheckpointStore(tmp_path)
     store.save(checkpoint(1))
-    (tmp_path / "checkpoint").rename(tmp_path / "checkpoint.previous")
-    assert_is(store.load(), 1)
-    store.save(checkpoint(2))
-    assert_is(store.load(), 2)
-
-
-def test_a_half_written_new_one_is_ignored_and_replaced(tmp_path):
-    store = CheckpointStore(tmp_path)
-    store.save(checkpoint(1))
-    (tmp_path / "checkpoint.new").mkdir()
-    (tmp_path / "checkpoint.new" / "weights.safetensors").write_bytes(b"half")
+    if stopped == "while it wrote":
+        (tmp_path / "checkpoint.new").mkdir()
+        (tmp_path / "checkpoint.new" / "weights.safetensors").write_bytes(b"half")
+    else:
+        (tmp_path / "checkpoint").rename(tmp_path / "checkpoint.previous")
     assert_is(store.load(), 1)
     store.save(checkpoint(2))
     assert_is(store.load(), 2)
@@ -104,7 +92,10 @@ def test_the_one_before_is_taken_where_the_newest_is_damaged_and_a_line_says_so(
 def test_an_edited_state_is_not_believed(tmp_path, change):
     store = CheckpointStore(tmp_path)
     store.save(checkpoint(1))
-    edit(tmp_path / "checkpoint" / "state.json", change)
+    path = tmp_path / "checkpoint" / "state.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(RunFolderError, match=r"state\.json: the checkpoint is damaged"):
         store.load()
 

@@ -24,6 +24,8 @@ def walk(plan):
 def test_every_episode_is_visited_once_an_epoch_and_meta_valid_follows_meta_train():
     epoch = [("meta-train", i) for i in range(18)] + [("meta-valid", i) for i in range(5)]  # ceil(70/4), 20/4
     assert walk(planned()) == epoch + epoch
+    assert {name for name, _ in walk(planned(valid=0))} == {"meta-train"}
+    assert planned(train=0, valid=0).total == 0
 
 
 @pytest.mark.parametrize(("max_steps", "expected"), [(9, [7, 2]), (90, [70, 20]), (1, [1, 0])])
@@ -31,11 +33,6 @@ def test_fewer_steps_than_an_epoch_shrink_both_phases_in_proportion(max_steps, e
     plan = planned(max_steps, train=7000, valid=2000)
     names = [name for name, _ in walk(plan)]
     assert [names.count("meta-train"), names.count("meta-valid")] == expected
-
-
-def test_a_phase_without_episodes_is_left_out():
-    assert {name for name, _ in walk(planned(valid=0))} == {"meta-train"}
-    assert planned(train=0, valid=0).total == 0
 
 
 def test_early_stopping_counts_outer_steps_since_the_best_score():
@@ -55,16 +52,10 @@ def rates(total, **settings):
     return [rate(step, total, outer) for step in range(1, total + 1)]
 
 
-def test_warm_up_rises_in_a_line_to_1_and_the_first_step_is_not_in_vain():
+def test_warm_up_rises_in_a_line_and_decay_is_a_line_to_0_one_step_after_the_last_or_half_a_cosine():
     assert rates(8, warmup=0.5) == [1 / 4, 2 / 4, 3 / 4, 4 / 4, 1, 1, 1, 1]
-
-
-def test_linear_decay_falls_by_the_same_step_to_0_one_step_after_the_last():
     assert rates(4, decay="linear") == [1, 1 - 1 / 4, 1 - 2 / 4, 1 - 3 / 4]
     assert rates(7, warmup=3 / 7, decay="linear") == [1 / 3, 2 / 3, 1, 1 - 1 / 5, 1 - 2 / 5, 1 - 3 / 5, 1 - 4 / 5]
-
-
-def test_cosine_decay_is_half_a_cosine():
     found = rates(6, warmup=2 / 6, decay="cosine")
     expected = [1 / 2, 1, *((1 + math.cos(math.pi * i / 5)) / 2 for i in (1, 2, 3, 4))]
     assert found == pytest.approx(expected, rel=1e-15)

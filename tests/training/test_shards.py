@@ -43,7 +43,7 @@ def test_every_learner_is_here():
 
 
 def test_a_batch_of_one_set_is_cut_by_its_examples():
-    case = Case("fine-tune", "scored", (5,))
+    case = Case("fine-tune", "pairs", (5,))
     learner, episodes = case.learn(encoder_of("bert")), case.episodes(1)
     parts = learner.shards(episodes, 4)
     assert [len(examples.examples) for (sets,) in parts for examples in sets] == [1, 1, 1, 2]
@@ -51,7 +51,7 @@ def test_a_batch_of_one_set_is_cut_by_its_examples():
 
 
 @pytest.mark.parametrize(
-    ("learner", "kind"), [("fine-tune", "scored"), ("distill", "translations"), ("ema", "translations")]
+    ("learner", "kind"), [("fine-tune", "pairs"), ("distill", "translations"), ("ema", "translations")]
 )
 def test_a_shard_without_examples_adds_nothing(learner, kind):
     """The last batch of an epoch may hold one pair."""
@@ -105,13 +105,18 @@ def rows(numbers, values, count=6):
     return of_rows(values, torch.tensor(numbers), torch.Size((count, 3)))
 
 
-def test_rows_are_added_as_rows():
+def test_rows_are_added_as_rows_and_with_a_whole_table_make_a_whole_one():
     one, other = rows([0, 2, 5], numbers(3)), rows([2, 3], numbers(2, seed=1))
     (total,) = added([one], [other])
     assert total.is_coalesced()
     assert total.indices().tolist() == [[0, 2, 3, 5]]
     expected = torch.stack([numbers(3)[0], numbers(3)[1] + numbers(2, seed=1)[0], numbers(2, seed=1)[1], numbers(3)[2]])
     assert torch.equal(total.values(), expected)
+    table = numbers(6)
+    (total,) = added([rows([1], numbers(1, seed=1))], [table])
+    expected = table.clone()
+    expected[1] = numbers(1, seed=1)[0] + table[1]
+    assert torch.equal(total, expected)
 
 
 @pytest.mark.parametrize("shards", [1, 2])
@@ -125,11 +130,3 @@ def test_memory_that_does_not_suffice_in_the_backward_pass_is_said_so(shards, mo
     monkeypatch.setattr("torch.autograd.grad", full)
     with pytest.raises(OutOfMemory, match=r"^out of memory on cpu in an outer step \(CUDA out of memory\)\. Less is"):
         in_shards(learner, case.episodes(2), shards)
-
-
-def test_rows_and_a_whole_table_make_a_whole_table():
-    table = numbers(6)
-    (total,) = added([rows([1], numbers(1, seed=1))], [table])
-    expected = table.clone()
-    expected[1] = numbers(1, seed=1)[0] + table[1]
-    assert torch.equal(total, expected)

@@ -27,12 +27,6 @@ def bert():
     return altered(encoder_of("bert"))
 
 
-@pytest.fixture
-def deep():
-    """Return a BERT of two layers in float64 that a test may change."""
-    return altered(encoder_of("bert", layers=2))
-
-
 def altered(encoder, modules=None):
     """Return a copy of an encoder, with other modules behind its transformer where some are given."""
     model = copy.deepcopy(encoder.model)
@@ -78,7 +72,8 @@ def test_a_frozen_word_table_has_no_gradient(bert):
 
 
 @pytest.mark.slow
-def test_a_frozen_embedding_block_and_a_frozen_layer(deep):
+def test_a_frozen_embedding_block_and_a_frozen_layer():
+    deep = altered(encoder_of("bert", layers=2))
     deep.model[0].auto_model.embeddings.requires_grad_(False)
     deep.model[0].auto_model.encoder.layer[0].requires_grad_(False)
     assert_same(deep)

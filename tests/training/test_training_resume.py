@@ -9,6 +9,8 @@ from helpers.training import STEPS, Killed, Recorder, kill, same, start, weights
 from metasearch.pipelines import factory
 from metasearch.training.checkpoint import CheckpointStore
 
+pytestmark = pytest.mark.slow  # a model is trained
+
 
 def resumed(folder, killed_at, *training, damage=None):
     """Train until a step, die, and go on with another learner; return it, its outcome and what was heard.
@@ -36,7 +38,6 @@ SCHEDULED = ["outer.warmup=0.5", "outer.decay=cosine", "outer.clip=0.1", "outer.
 GRADED = [f"episodes.{value}" for value in ("negatives=hard", "queries=similar", "negative_pool=8", "n_neg=2")]
 
 
-@pytest.mark.slow
 def test_resume_equals_never_having_stopped(tmp_path):
     killed_at = 4
     training = ("meta-sgd-tiny", "trans", "dropout=true", "outer.weight_decay=0.1", *SCHEDULED, *GRADED)
@@ -48,7 +49,6 @@ def test_resume_equals_never_having_stopped(tmp_path):
     assert len(heard.terms) == ended.steps - (killed_at - 1) // 2 * 2  # from the last checkpoint on
 
 
-@pytest.mark.slow
 def test_a_run_with_translations_and_mined_negatives_in_shards_goes_on_to_the_same_bits(tmp_path):
     changes = ["episodes.translations=true", "loss.name=infonce", "loss.align=jsd", "episodes.negatives=mined"]
     changes += ["outer.optimizer=lars", "outer.lr=1.0", *SCHEDULED]
@@ -59,7 +59,6 @@ def test_a_run_with_translations_and_mined_negatives_in_shards_goes_on_to_the_sa
     assert steps[-len(heard.terms) :] == heard.terms
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one_to_the_same_bits(tmp_path, caplog):
     learner, outcome, heard = resumed(tmp_path, STEPS, damage="weights.safetensors")
     expected, ended, _ = whole()
@@ -77,7 +76,6 @@ def interrupted(folder, step, *training):
     return factory.fit(stopped, benchmark, recipe, callback=ring, store=store), store, benchmark, recipe
 
 
-@pytest.mark.slow
 def test_an_interrupt_ends_after_the_step_with_a_checkpoint_that_resumes_exactly(tmp_path):
     before = signal.getsignal(signal.SIGINT)
     outcome, store, benchmark, recipe = interrupted(tmp_path, 3)
@@ -88,7 +86,6 @@ def test_an_interrupt_ends_after_the_step_with_a_checkpoint_that_resumes_exactly
     assert same(weights(learner), whole()[0])
 
 
-@pytest.mark.slow
 def test_an_interrupt_at_the_last_step_says_so_and_resumes_to_the_end_without_a_step(tmp_path):
     training = ("maml-tiny", "trans", "budget.patience=1", "outer.lr=1e-12")
     expected, end, _ = whole(*training)

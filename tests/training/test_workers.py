@@ -36,22 +36,13 @@ def workers():
     return Workers(Stand)
 
 
-def threads_of_operations(count):
-    """Give operations a number of threads, whatever the tests before have left, for as long as a fixture lives."""
+@pytest.fixture
+def threads(request):
+    """Give operations two threads, or as many as a test says, whatever the tests before have left."""
     before = torch.get_num_threads()
-    torch.set_num_threads(count)
+    torch.set_num_threads(getattr(request, "param", 2))
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def one_thread():
-    yield from threads_of_operations(1)
-
-
-@pytest.fixture
-def two_threads():
-    yield from threads_of_operations(2)
 
 
 def test_there_is_a_result_for_each_task(workers):
@@ -89,7 +80,7 @@ def test_the_first_error_is_raised_and_the_workers_go_on(workers, most, broken):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_threads_that_are_started_after_the_work_have_as_many_as_the_caller(workers, two_threads, fails):
+def test_threads_that_are_started_after_the_work_have_as_many_as_the_caller(workers, threads, fails):
     def work(network, task):
         if fails:
             raise ValueError
@@ -101,7 +92,7 @@ def test_threads_that_are_started_after_the_work_have_as_many_as_the_caller(work
         assert later.submit(torch.get_num_threads).result() == 2
 
 
-def test_threads_of_operations_are_shared_out_and_the_caller_keeps_its_own(two_threads):
+def test_threads_of_operations_are_shared_out_and_the_caller_keeps_its_own(threads):
     encoder = encoder_of("bert")
     packed = PackedEncoder(encoder)
     assert packed.workers == 2
@@ -112,7 +103,7 @@ def test_threads_of_operations_are_shared_out_and_the_caller_keeps_its_own(two_t
     assert packed.each([0], lambda network, task: torch.get_num_threads()) == [2]
 
 
-@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("threads", [1], indirect=True)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "options"),
@@ -124,7 +115,7 @@ def test_threads_of_operations_are_shared_out_and_the_caller_keeps_its_own(two_t
     ],
     ids=str,
 )
-def test_gradients_are_the_same_bits_with_any_number_of_workers(case, options):
+def test_gradients_are_the_same_bits_with_any_number_of_workers(threads, case, options):
     """With one thread for operations. A batch of translations is cut into as many parts as there are workers, so it is
     the same bits each time with the same number of them.
     """

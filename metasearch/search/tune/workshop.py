@@ -1,5 +1,6 @@
 """Makes and scores the encoders of the steps."""
 
+import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -115,6 +116,9 @@ class Workshop:
             DataError: there are too few labels to train on.
             Interrupted: by Ctrl-C or SIGTERM.
         """
+        # A SentenceTransformer and its model card hold each other: without a collection, the encoder of the last fold
+        # stays in memory.
+        gc.collect()
         config = self.config
         vectors: TextEncoder | None = None if step.aligned else self.vectors
         start = config.encoder.model_copy(update={"name": str(self.aligned)}) if step.aligned else config.encoder
@@ -129,10 +133,12 @@ class Workshop:
         if step.trains:
             trained, recipe = prepare(step, benchmark, config.encoder.name)
             learner = factory.make_learner(recipe, encoder)
-            precision = "float32" if learner.second_order else self.encoder.precision
+            second, on_cpu = learner.second_order, encoder.device.type == "cpu"
             outcome = factory.fit(
-                learner, trained, recipe, seed=config.seed, precision=precision, callback=callback, vectors=vectors
-            )
+                learner, trained, recipe, seed=config.seed, precision="float32" if second else self.encoder.precision,
+                # Sets of long passages have gigabytes of activations; on a CPU, to compute them again takes no longer.
+                checkpointing="gradcache" if on_cpu and not second else "auto", callback=callback, vectors=vectors,
+            )  # fmt: skip
             if outcome.reason == "interrupted":
                 raise interrupted(f"stopped after step {outcome.steps}")
         return encoder

@@ -21,26 +21,11 @@ SMALL = Table(
     unit="× 100",
 )
 
-texts = st.text(st.characters(exclude_categories=())) | st.sampled_from(
-    [
-        "a|b",
-        "**bold**",
-        "\\",
-        "--",
-        "---",
-        "[x]",
-        "*",
-        "a & b \\\\ c",
-        "$x_1^2$",
-        '"a"',
-        "a\nb",
-        "\x00",
-        "\u202eabc",
-        "%",
-        "~",
-        "¿`",
-    ]
-)
+ODD = [
+    "a|b", "**bold**", "\\", "--", "---", "[x]", "*", "a & b \\\\ c", "$x_1^2$", '"a"', "a\nb", "\x00", "\u202eabc",
+    "%", "~", "¿`",
+]  # fmt: skip
+texts = st.text(st.characters(exclude_categories=())) | st.sampled_from(ODD)
 cells = st.builds(
     Cell,
     value=st.none() | st.floats(allow_nan=False, allow_infinity=False),

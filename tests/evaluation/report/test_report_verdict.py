@@ -107,15 +107,12 @@ def test_without_an_interval_over_training_the_verdict_and_the_mark_are_of_these
     assert "the effect of retraining is not known" in said
 
 
-def test_the_verdict_on_one_fold_says_how_far_it_goes():
+def test_the_verdict_on_one_fold_says_how_far_it_goes_and_nobody_is_ranked_without_every_fold():
     found = study_of({("zero-shot", None, 0, 0): {"ar": 0.3}})
     assert verdict(found, SELECTION, None) == (
         "Mean map@20 on the test data (× 100), highest first: zero-shot 30.00.",
         "There is one fold: variation between folds is not known.",
     )
-
-
-def test_nobody_is_ranked_where_no_learner_has_every_fold():
     found = study_of({("zero-shot", None, 0, 0): {"ar": 0.3}, ("maml", "trans", 1, 0): {"ar": 0.4}})
     assert verdict(found, SELECTION, None)[0].startswith("No learner has scores")
     assert ordered(found)[0].zero_shot

@@ -95,11 +95,8 @@ def test_a_map_that_is_fitted_on_each_fold_is_one_arm_in_all_studies_and_made_an
     one, other = (find_arm(row, {"neutralise": {"rank": "3"}, "fold": fold}, source) for fold, source in ("0a", "1b"))
     assert one == other
     assert one != find_arm(row, {"neutralise": {"rank": "2"}, "fold": "0"}, "a")
-    assert [arm.made_once for arm in (one, Arm(ZERO_SHOT, None, None, "tiny"), Arm("student", None, "small", ""))] == [
-        False,
-        False,
-        True,
-    ]
+    others = Arm(ZERO_SHOT, None, None, "tiny"), Arm("student", None, "small", "")
+    assert [arm.made_once for arm in (one, *others)] == [False, False, True]
 
 
 @pytest.mark.parametrize(

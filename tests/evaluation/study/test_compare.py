@@ -286,16 +286,9 @@ def test_a_missing_cell_leaves_its_fold_out_and_is_named(tmp_path):
     assert "maml has folds 0, 2 and fine-tune folds 0, 1, 2: compared on 0, 2." in found.missing
 
 
-@pytest.fixture
-def apart(tmp_path):
-    """Return a study of two learners on different folds; zero-shot has both."""
+def test_a_learner_without_a_common_fold_is_left_out_and_named(tmp_path):
     folder = write_study(tmp_path / "s", {"maml": 1.5, "fine-tune": 0.7}, folds=(0, 1))
-    without(folder, "maml/fold-1-seed-0", "fine-tune/fold-0-seed-0")
-    return folder
-
-
-def test_a_learner_without_a_common_fold_is_left_out_and_named(apart):
-    study = read_study([apart])
+    study = without(folder, "maml/fold-1-seed-0", "fine-tune/fold-0-seed-0")
     found = compare(study, study.arm("fine-tune"))
     assert [each.arm.label for each in found.arms] == ["zero-shot"]
     assert found.missing[-1] == "maml has fold 0 and fine-tune fold 1: no fold in common."
@@ -307,23 +300,15 @@ def test_wrong_options_are_refused(options, study):
         compare(study, **options)
 
 
-@pytest.fixture
-def damaged(tmp_path, folder):
-    """Return a study of one's own, and the file of what maml kept on fold 1."""
-    shutil.copytree(folder, tmp_path / "study")
-    return tmp_path / "study", tmp_path / "study/cells/maml/fold-1-seed-0/queries/demo.maml.test.npz"
-
-
-def test_a_run_that_kept_no_questions_is_named(damaged):
-    damaged[1].unlink()
-    with pytest.raises(RunFolderError, match=r"maml/fold-1-seed-0/queries/demo\.maml\.test\.npz"):
-        compare(read_study([damaged[0]]))
-
-
-def test_questions_of_another_evaluation_are_refused(damaged):
-    shutil.copy(damaged[1].with_name("demo.zero-shot.test.npz"), damaged[1])
+def test_a_run_without_its_questions_or_with_those_of_another_evaluation_is_refused(tmp_path, folder):
+    study = shutil.copytree(folder, tmp_path / "study")
+    kept = study / "cells/maml/fold-1-seed-0/queries/demo.maml.test.npz"
+    shutil.copy(kept.with_name("demo.zero-shot.test.npz"), kept)
     with pytest.raises(DataError, match=r"fold-1-seed-0.*results\.jsonl has .*belong to different evaluations"):
-        compare(read_study([damaged[0]]))
+        compare(read_study([study]))
+    kept.unlink()
+    with pytest.raises(RunFolderError, match=r"maml/fold-1-seed-0/queries/demo\.maml\.test\.npz"):
+        compare(read_study([study]))
 
 
 def test_other_questions_cannot_be_paired(tmp_path):

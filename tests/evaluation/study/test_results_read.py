@@ -34,11 +34,6 @@ def where(found, label):
     return [(scored.fold, scored.seed) for scored in found.of(found.arm(label))]
 
 
-def edit(path, change):
-    lines = change(path.read_text(encoding="utf-8").splitlines())
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
 def message(kind, *paths, **more):
     with pytest.raises(kind) as caught:
         read_study(paths, **more)
@@ -185,7 +180,8 @@ def test_a_results_file_that_is_cut_off_is_an_error_with_its_line_or_its_checksu
 )
 def test_a_line_of_something_else_is_named(tmp_path, line, expected):
     path = run(tmp_path / "r") / "results.jsonl"
-    edit(path, lambda lines: [lines[0], line, *lines[2:]])
+    first, _, *others = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([first, line, *others, ""]), encoding="utf-8")
     said = message(DataError, path.parent)
     assert said.startswith(f"{path}:2: ")
     assert expected in said
@@ -249,15 +245,12 @@ def test_other_lengths_of_one_encoder_are_refused_and_older_rows_have_none(tmp_p
 # What may not be put together.
 
 
-def test_runs_on_different_data_are_refused(tmp_path):
+def test_runs_on_different_data_or_folds_are_refused(tmp_path):
     one, other = run(tmp_path / "a"), run(tmp_path / "b", fold=1, data="f00d")
     assert message(DataError, one, other) == (
         f"{one} and {other} cannot be compared: their data differs (fingerprints 4e8ffb836c3ab809, f00d)"
     )
-
-
-def test_runs_whose_folds_are_cut_differently_are_refused(tmp_path):
-    one, other = run(tmp_path / "a"), run(tmp_path / "b", fold=1, fold_seed=7)
+    other = run(tmp_path / "c", fold=1, fold_seed=7)
     assert "their folds are cut differently (fold_seed None and 7)" in message(ConfigError, one, other)
 
 
@@ -289,7 +282,5 @@ def test_the_first_of_several_systems_is_the_baseline_and_needs_no_name(tmp_path
 
 def test_a_file_of_scores_alone_is_named_with_what_can_be_compared(tmp_path):
     file = run(tmp_path / "a") / "results.jsonl"
-    with pytest.raises(
-        ConfigError, match=rf"^{file} is a file, without a score for each question; name a run folder or study$"
-    ):
+    with pytest.raises(ConfigError, match=rf"^{file} is a file, without a score .*; name a run folder or study$"):
         read_study([tmp_path / "a", file])

@@ -22,30 +22,21 @@ def test_the_paired_test_is_that_of_scipy(measured, level):
     assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval(level)), rel=1e-6, abs=1e-9)
 
 
-def test_no_difference_anywhere_is_no_evidence():
+def test_no_difference_anywhere_is_no_evidence_and_one_pair_has_a_mean_and_no_test():
     assert student(np.zeros(2), 0.7) == PairedTest(2, 0.0, 0.0, None, 1.0, 0.0, 0.0)
+    assert student(np.array([0.25]), 0.75) == PairedTest(1, 0.25, None, None, None, None, None)
 
 
-def test_the_same_difference_everywhere_has_no_t():
+def test_the_same_difference_everywhere_has_no_t_and_a_tiny_p_value_is_above_0():
     found = student(np.subtract([0.3, 0.7, 0.9], [0.2, 0.6, 0.8]), 0.9)  # 0.1 each, but for rounding
     assert (found.sd, found.t, found.p) == (0.0, None, None)
     assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
-
-
-def test_a_p_value_that_is_too_small_for_a_float_is_above_0():
     assert 0 < student(np.array([1 + i % 2 / 1000 for i in range(2000)]), 1.0).p < 1e-300
-
-
-def test_one_pair_has_a_mean_and_no_test():
-    assert student(np.array([0.25]), 0.75) == PairedTest(1, 0.25, None, None, None, None, None)
 
 
 def test_holm_by_hand():
     # In order: 4 · .005 = .02, 3 · .01 = .03, 2 · .03 = .06, and 1 · .04, which may not fall below .06.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-
-
-def test_a_test_that_was_not_possible_counts_as_none():
     assert holm([0.02, None, 0.5]) == [2 * 0.02, None, 0.5]
     assert holm([None]) == [None]
     assert holm([]) == []
