@@ -11,7 +11,7 @@ import pytest
 
 from helpers import indexes
 from helpers.documents import DOCUMENTS
-from helpers.indexes import Given, Made, in_postgresql, key_of, made, write_index
+from helpers.indexes import Given, Made, key_of, made, write_index
 from helpers.indexes import cut_words as words
 from metasearch.config import registry
 from metasearch.encoders.maps import Projection
@@ -404,7 +404,7 @@ def test_vectors_are_sent_again_where_the_projection_changes_alone(plan, same):
     assert (vectors_mark(SearchPlan(PROJECTION)) == vectors_mark(plan)) == same
 
 
-def test_a_passage_of_two_pages_is_in_the_first_one_in_a_copy(tmp_path, postgres):
+def test_a_passage_of_two_pages_is_in_the_first_one_in_a_copy(tmp_path, request):
     """`same.md` and `twin.md` share their first passage; the folder has it in both."""
     passages = [
         Passage(text, f"{name}.md", line, "de")
@@ -413,8 +413,10 @@ def test_a_passage_of_two_pages_is_in_the_first_one_in_a_copy(tmp_path, postgres
     ]
     content = Made(made(4).vectors, passages, passage_keys(passages))
     index = LocalStore.open(write_index(tmp_path / "index", content))
+    plug_in, address = postgresql(tmp_path, None, request, "twins")
+    plug_in.copy(index, address, words, lambda done, total: None)
     pages = []
-    for store in (index, in_postgresql(index, postgres)):
+    for store in (index, plug_in.open(address)):
         ((rows, scores),) = store.search(queries(1))
         pages.append({*pages_in(store, store.score_pages(queries(1)[0], (rows[0], scores[0])))[0]})
     assert pages == [
