@@ -9,8 +9,6 @@ from helpers.files import write_all
 from metasearch.search import indexes
 from metasearch.search.inference.open import load_reader
 
-pytest.importorskip("psycopg", reason="needs the extra postgres")
-
 TEXTS = {
     "key.en.md": "# Keys\n\nThe key is under the mat.",
     "parcel.en.md": "# Parcels\n\nA parcel comes on Monday.",
@@ -21,7 +19,7 @@ TEXTS = {
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run a command in a folder with four documents, of which none ever shows a password."""
+    """Run a command in a folder with four documents; no password is ever shown."""
     write_all(tmp_path / "help", TEXTS)
     monkeypatch.chdir(tmp_path)
 
@@ -62,6 +60,7 @@ def test_a_copy_is_searched_as_its_folder_is(run, tmp_path, monkeypatch, postgre
 
 
 def test_what_is_wrong_is_said_before_anything_is_indexed(run, tmp_path):
+    pytest.importorskip("psycopg", reason="needs the extra postgres")
     assert "expected an address such as postgresql://" in run("index", "help", "-o", "i", "--to", "localhost", code=2)
     assert "Did you mean 'postgres'?" in run("index", "help", "-o", "i", "--to", "postgrez://localhost/s/h", code=2)
     closed = "postgresql://127.0.0.1:1/shop/help"
