@@ -249,7 +249,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "copy-recall": lambda: only(
         short(large_index.table(rows_of("large_index")), "passages", "index", "recall@20", "1 query, ms"),
-        index=[large_index.NAMES[name] for name in ("folder", "qdrant", "postgresql")], passages=["100,000"],
+        index=[large_index.NAMES[name] for name in ("folder", "postgresql")], passages=["100,000"],
     ),
     "first-search": lambda: first_search_table(rows_of("first_search")),
     "serving": lambda: serving_table(rows_of("serving")),

@@ -45,7 +45,7 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 LONGEST = (
     "documents_run", "stored", "contributing", "installation", "one_figure", "scripts", "export_cli",
-    "cell_jobs", "training_resume", "production", "startup", "processes_cli", "frozen", "structure", "qdrant",
+    "cell_jobs", "training_resume", "production", "startup", "processes_cli", "frozen", "structure",
     "tune", "pieces", "adapt", "tables", "crossval", "cards", "vocabulary", "saved_and_opened", "encoder_settings",
     "compressed_export", "saved_distillation", "compare", "postgresql", "distill_resume", "reload",
     "databases_cli", "index_kills", "cli", "stored_ranking", "distill_checks", "e5", "onnx_folder", "distillation",

@@ -1,8 +1,7 @@
 """Large indexes: the folder's exact scan beside indexes of vectors that search approximately.
 
     python -m benchmarks.speed.large_index ~/large --data ~/data --count 1000000 --way folder --way faiss-hnsw
-    python -m benchmarks.speed.large_index ~/large --count 100000 --way qdrant --way postgresql \
-        --address postgresql://localhost/shop/large
+    python -m benchmarks.speed.large_index ~/large --count 100000 --way postgresql --address postgresql://localhost/shop/large
 
 Passages are random vectors from a normal distribution with the mean and covariance of `e5` embeddings of LAReQA
 sentences. A query is a passage plus noise, distributed as the differences between questions and their answers.
@@ -10,8 +9,7 @@ sentences. A query is a passage plus noise, distributed as the differences betwe
 Recall@20 is the share of the 20 best by products in float32. An approximate index searches ever more of its graph
 until its recall is at least the folder's; the table says the recall it reaches. Each way builds in one process and
 searches in another one, on one thread; eight clients are eight threads. Install `faiss-cpu` and `usearch` yourself.
-The folder of `--way folder` is what `qdrant` and `postgresql` copy, as `metasearch index --to` does; Qdrant is its
-engine (`qdrant-edge-py`).
+The folder of `--way folder` is what `postgresql` copies, as `metasearch index --to` does.
 """
 
 import json
@@ -33,9 +31,9 @@ from benchmarks.common.rows import RESULTS, Row, append_rows, latest_rows, read_
 from benchmarks.speed.index import PER_FILE, Timed
 from benchmarks.speed.memory import peak, reset_peak
 from metasearch.runs.markdown import markdown
-from metasearch.search.index.copies import EXPLORED, numbers_of_keys
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.postgresql import PostgresStore
+from metasearch.search.index.postgresql_copy import row_numbers
 from metasearch.search.index.postgresql_server import Server
 
 TOP, QUERIES, CLIENTS, DIMENSION = 20, 200, 8, 384
@@ -145,46 +143,6 @@ class Usearch:
         return self.index.search(query[0], TOP, threads=1).keys.astype(np.int64)
 
 
-class Qdrant:
-    """Qdrant's engine (`qdrant-edge-py`), with the vectors and the search of a copy (`QdrantStore`)."""
-
-    efforts = (EXPLORED,)
-
-    def __init__(self) -> None:
-        import qdrant_edge
-
-        self.edge = qdrant_edge
-
-    def build(self, place: Path, vectors: Vectors) -> None:
-        """Write the index."""
-        edge = self.edge
-        vector = edge.EdgeVectorParams(size=DIMENSION, distance=edge.Distance.Dot, on_disk=True)
-        int8 = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, always_ram=True)
-        optimizers = edge.EdgeOptimizersConfig(default_segment_number=1)
-        place.mkdir()
-        config = edge.EdgeConfig(vectors={"dense": vector}, quantization_config=int8, optimizers=optimizers)
-        shard = edge.EdgeShard.create(str(place), config)
-        for start in range(0, len(vectors), PER_FILE):
-            part = vectors[start : start + PER_FILE].tolist()
-            points = [edge.Point(start + i, {"dense": own}, {}) for i, own in enumerate(part)]
-            shard.update(edge.UpdateOperation.upsert_points(points))
-        shard.optimize()
-        shard.close()
-
-    def open(self, place: Path) -> None:
-        """Open the index."""
-        self.shard = self.edge.EdgeShard.load(str(place))
-
-    def search(self, query: Vectors, effort: int) -> Found:
-        """Return the numbers of the best vectors."""
-        edge = self.edge
-        rescored = edge.QuantizationSearchParams(rescore=True, oversampling=2.0)
-        params = edge.SearchParams(hnsw_ef=effort, quantization=rescored)
-        nearest = edge.Query.Nearest(query[0].tolist(), using="dense")
-        found = self.shard.query(edge.QueryRequest(limit=TOP, query=nearest, params=params))
-        return np.array([point.id for point in found], np.int64)
-
-
 class Postgres:
     """A copy of the folder's index in PostgreSQL with pgvector, as metasearch searches it; each text has one word."""
 
@@ -196,7 +154,7 @@ class Postgres:
     def build(self, place: Path, vectors: Vectors) -> None:
         """Copy the folder beside `place`."""
         index = LocalStore.open(place.with_name("folder"))
-        keys = numbers_of_keys(index.row_keys())
+        keys = row_numbers(index.row_keys())
         PostgresStore.copy(index, self.address, lambda texts: [[0] for _ in texts], lambda done, total: None)
         place.mkdir()
         np.save(place / "numbers.npy", keys)
@@ -213,7 +171,7 @@ class Postgres:
         server = Server(self.address)
         with server.connection() as connection:
             sql = "SELECT pg_total_relation_size(%s)"
-            return int(connection.execute(sql, (server.address.table,)).fetchone()[0])
+            return int(connection.execute(sql, (server.table,)).fetchone()[0])
 
     def search(self, query: Vectors, effort: int) -> Found:
         """Return the numbers of the best vectors."""
@@ -226,13 +184,11 @@ WAYS: dict[str, Callable[[str], Way]] = {
     "faiss-flat": lambda _: Faiss(graph=False),
     "faiss-hnsw": lambda _: Faiss(graph=True),
     "usearch-hnsw": lambda _: Usearch(),
-    "qdrant": lambda _: Qdrant(),
     "postgresql": Postgres,
 }
 NAMES = {
     "folder": "folder, int8", "faiss-flat": "faiss, flat, float32", "faiss-hnsw": "faiss, HNSW, float32",
-    "usearch-hnsw": "usearch, HNSW, float16", "qdrant": "Qdrant, HNSW, int8, float32",
-    "postgresql": "PostgreSQL, HNSW, float16",
+    "usearch-hnsw": "usearch, HNSW, float16", "postgresql": "PostgreSQL, HNSW, float16",
 }  # fmt: skip
 
 

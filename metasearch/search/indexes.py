@@ -64,7 +64,7 @@ def index_documents(
         drop: remove documents of the index that still exist but were not named.
         strict: raise an error for a document, row or language that cannot be read, instead of a warning.
         callback: called after each document and encoded batch.
-        to: address in a database, such as `qdrant://localhost:6333/help`; see `metasearch ls stores`.
+        to: address in a database, such as `postgresql://localhost/shop/help`; see `metasearch ls stores`.
         ranking: keys of `RankingSettings`: how the index is searched unless told otherwise; other keys stay.
         root: folder to which paths of documents are relative; by default the index's root, or in a new index the
             folder that is named, or the common parent of all.
@@ -79,7 +79,7 @@ def index_documents(
             none with text; or `neutral` is asked for and there are too few passages.
         EncoderError: the encoder cannot be loaded, or the index or its copy has vectors of another one.
         RunFolderError: the folder is no index, is damaged, cannot be written, or another process writes it; or the
-            server cannot be reached, or another program made the collection.
+            server cannot be reached, or another program made the table.
     """
     # What cannot be copied is an error before anything is encoded.
     target = database(to) if to is not None else None
@@ -214,7 +214,7 @@ def open_searcher(
 
     Args:
         index: folder of the index or of a tuning with one, or the address of one in a database such as
-            `qdrant://localhost:6333/help`.
+            `postgresql://localhost/shop/help`.
         device: device of the encoder.
         encoder: new place of the encoder, if it has moved.
         trust_remote_code: run Python code that comes with the encoder or the cross-encoder.

@@ -13,9 +13,9 @@ import pytest
 from helpers.chaos import Chaos
 from helpers.commands import metasearch
 from metasearch.errors import RunFolderError
-from metasearch.search.index.copies import numbers_of_keys
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.postgresql import PostgresStore
+from metasearch.search.index.postgresql_copy import row_numbers
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 
@@ -136,5 +136,5 @@ def test_readers_see_whole_updates_and_none_is_lost_whatever_is_killed(postgres,
     assert (rows, state) == copy.rows("fresh")
     index = LocalStore.open(tmp_path / "index")
     index.verify()
-    assert [row[0] for row in rows] == sorted(numbers_of_keys(index.row_keys()).tolist())
+    assert [row[0] for row in rows] == sorted(row_numbers(index.row_keys()).tolist())
     assert sorted(row[8] for row in rows) == texts(copy.written)

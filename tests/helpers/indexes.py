@@ -4,13 +4,11 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import FilePlaces, Hit, Kind, SourceFile
 from metasearch.search.index.exact_search import to_int8
 from metasearch.search.index.postgresql import PostgresStore
-from metasearch.search.index.qdrant import QdrantStore, copy_to_qdrant
 from metasearch.search.index.writer import writing
 
 DIMENSION = 24
@@ -107,14 +105,6 @@ def texts_of(found):
 def cut_words(texts):
     """Cut texts at white space; a word's number is the sum of its bytes."""
     return [[sum(word.encode()) for word in text.split()] for text in texts]
-
-
-def in_qdrant(index, client=None, words=cut_words):
-    """Return a copy of an index in the client's own engine, or in a client."""
-    client = client or pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    address = "qdrant://localhost/help"
-    copy_to_qdrant(index, address, words, client=client)
-    return QdrantStore(address, client)
 
 
 def in_postgresql(index, server, words=cut_words):

@@ -85,9 +85,8 @@ def test_an_index_is_told_from_an_encoder(index, tmp_path, monkeypatch):
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "index").symlink_to(index)
     monkeypatch.chdir(tmp_path)
-    assert [is_index(name) for name in ("tiny", "./tiny", "shop", "qdrant://localhost/help", "e5", "a/model")] == [
-        False, True, True, True, False, False,
-    ]  # fmt: skip
+    names = ("tiny", "./tiny", "shop", "postgresql://localhost/shop/help", "e5", "a/model")
+    assert [is_index(name) for name in names] == [False, True, True, True, False, False]
 
 
 def test_an_adapter_is_exported_as_a_whole_model_alone_and_another_encoder_is_refused(index, tmp_path, monkeypatch):

@@ -42,7 +42,7 @@ from metasearch.search.settings import IndexSettings, RankingSettings, without_p
 @click.option(
     "--to",
     metavar="ADDRESS",
-    help="Copy to a database, such as qdrant://HOST:PORT/COLLECTION.",
+    help="Copy to a database, such as postgresql://HOST/DATABASE/TABLE.",
 )
 @click.option(
     "--explain",
@@ -68,7 +68,7 @@ def command(
       metasearch index help-pages -o help.index
       metasearch index help-pages news.jsonl --encoder runs/maml/model --neutral -o all.index
       metasearch index faq.csv --column answer --language de -o faq.index
-      metasearch index help-pages -o help.index --to qdrant://localhost:6333/help
+      metasearch index help-pages -o help.index --to postgresql://localhost/shop/help
       metasearch index -o help.index --balance --site https://help.example.org/
       metasearch index help-pages --explain help-pages/de/faq.html
     """

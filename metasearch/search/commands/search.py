@@ -46,8 +46,9 @@ def command(
 ) -> None:  # fmt: skip
     """Search INDEX, made by `metasearch index`, for passages that answer QUERY, in any language.
 
-    INDEX is a folder, also of `metasearch tune`, or an address in a database, such as qdrant://localhost:6333/help. It
-    says whether --hybrid, --expand and --balance are on, and a line names them; --no-balance overrides it.
+    INDEX is a folder, also of `metasearch tune`, or an address in a database, such as
+    postgresql://localhost/shop/help. It says whether --hybrid, --expand and --balance are on, and a line names them;
+    --no-balance overrides it.
 
     Without QUERY, each line of the standard input is a query; a terminal asks for them.
 

@@ -4,28 +4,16 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.search.index.base import PageScores, Rows, Scores, group_keys, number_groups
 
-
-class PagePlace(NamedTuple):
-    """Where a row is among the pages, as a copy of an index keeps it.
-
-    Attributes:
-        page: hash of the page.
-        group: hash of what the page has in common with its translations.
-        language: of most places of the page.
-        position: how many passages of the page are before it.
-    """
-
-    page: str
-    group: str
-    language: str
-    position: int
+PagePlace = tuple[str, str, str, int]
+"""Where a row is among the pages, as a copy of an index keeps it: hash of the page, hash of what the page has in common
+with its translations, language of most places of the page, and how many passages of the page are before it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +55,7 @@ class PageBook:
         def place(row: int) -> PagePlace:
             number = int(numbers[row])
             page, group, language = (each[number] for each in facts)
-            return PagePlace(page, group, language, int(positions[row]))
+            return page, group, language, int(positions[row])
 
         return place
 

@@ -4,10 +4,12 @@ A row of TABLE is a text in a language, numbered by the first 63 bits of its key
 with update `until`, null if it is there. Rows that left with the last update stay, so that a reader has all rows of the
 update with which it began. A row of TABLE_state is an update: encoder, settings, projection, and how many passages have
 each word.
+
+A text at several places is one row, with the page and the group of translations of its first place. A folder has it on
+all of its pages.
 """
 
 import json
-import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,36 +24,42 @@ from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import (
     ALL,
     CopyResult,
+    Keys,
     Kind,
     OnCount,
     PageScores,
     Ranking,
     Rows,
     Scope,
+    Store,
     Words,
+    keys_by_language,
     require_field,
     require_languages,
     require_queries,
 )
-from metasearch.search.index.copies import EXACT, EXPLORED, CopyStore, page_table, ranked, stacked
 from metasearch.search.index.local import PLACES, LocalStore
 from metasearch.search.index.maps import Vectors
+from metasearch.search.index.places import SITE
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql_copy import (
     copy_to_postgresql,
     create_tables,
+    row_numbers,
     sparse_text,
     unpack_counts,
 )
 from metasearch.search.index.postgresql_server import Server
 from metasearch.search.settings import Condition, Conditions
 
-log = logging.getLogger(__name__)
-
+EXACT = 20_000
+"""Passages in the languages of a search that are all read, rather than searched by the graph of vectors (HNSW)."""
+EXPLORED = 1000
+"""Vectors of the graph that a search keeps in sight: the most that pgvector takes."""
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
-class PostgresStore(CopyStore):
+class PostgresStore(Store):
     """Tables that a `Searcher` searches as it does a local index.
 
     Rows are the numbers of passages. Hits come from an index of pgvector (HNSW), which is approximate, or from a scan
@@ -100,6 +108,20 @@ class PostgresStore(CopyStore):
         """How many passages each language has, most first."""
         return dict(self.state["languages"])
 
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Languages that the encoder hardly knows."""
+        return dict(self.state.get("unknown", {}))
+
+    @property
+    def site(self) -> str:
+        """The address of the root of the documents; empty without one."""
+        return str(self.state.get(SITE, ""))
+
+    def __len__(self) -> int:
+        """Return how many passages there are."""
+        return sum(self.languages.values())
+
     def changed(self) -> bool:
         """Return whether the index was updated since it was opened."""
         with self._server.connection() as connection:
@@ -119,19 +141,18 @@ class PostgresStore(CopyStore):
             # With conditions, an iterative scan stops at max_scan_tuples, and returns rows that are not the nearest.
             connection.execute(f"SET LOCAL hnsw.iterative_scan = {'off' if where else 'relaxed_order'}")
             connection.execute(f"SET LOCAL hnsw.ef_search = {EXPLORED}")
-            scopes = [Scope(languages, where) for languages in groups]
-            return [stacked(self._nearest(connection, queries, top_k, scope)) for scope in scopes]
+            return [self._nearest(connection, queries, top_k, Scope(languages, where)) for languages in groups]
 
-    def _nearest(self, connection: Any, queries: Sequence[str], top_k: int, scope: Scope) -> list[Ranking]:
+    def _nearest(self, connection: Any, queries: Sequence[str], top_k: int, scope: Scope) -> Ranking:
         """Return for each query the best of the rows in scope: found by rounded vectors, ranked by the query's own."""
-        (inside, values), count = self._inside(scope), self.count(scope.languages)
+        inside, values = self._inside(scope)
+        count = sum(self.languages[tag] for tag in set(scope.languages or self.languages))
         sql = (
             "SELECT id, -(dense::vector <#> %(query)s::vector) AS score FROM (SELECT id, dense FROM "
             f'"{self._table}" WHERE {inside} ORDER BY dense <#> %(query)s::vector::halfvec LIMIT %(near)s) AS near '
             "ORDER BY score DESC, id"
         )
-        most = min(top_k, count)
-        near = max(2 * most, 100)
+        near = max(2 * min(top_k, count), 100)
         asked = [{**values, "query": query, "near": near} for query in queries]
         found: list[Any] = []
         for exact in [True] if count <= EXACT else [False, True]:
@@ -139,7 +160,10 @@ class PostgresStore(CopyStore):
             found = [connection.execute(sql, own).fetchall() for own in asked]
             if all(len(own) == near for own in found):  # else so few rows meet the conditions that all of them are read
                 break
-        return [ranked(own[:most]) for own in found]
+        shape = len(found), min([top_k, *map(len, found)])
+        best = [_ranking(own[: shape[1]]) for own in found]
+        rows = np.array([own for own, _ in best], np.int64).reshape(shape)
+        return rows, np.array([own for _, own in best], np.float32).reshape(shape)
 
     def search_words(self, words: Words, queries: Sequence[str], top_k: int, scope: Scope = ALL) -> list[Ranking]:
         """Return for each query the best rows by BM25 and their scores, best first, `(K,)` each: all rows are read."""
@@ -154,7 +178,7 @@ class PostgresStore(CopyStore):
                 known = {word: counts[word] for word in map(int, cut) if word in counts}
                 weights = {word: np.log1p((len(self) - n + 0.5) / (n + 0.5)) for word, n in known.items()}
                 asked = {**values, "query": sparse_text(weights), "most": top_k}
-                found.append(ranked(connection.execute(sql, asked).fetchall()))
+                found.append(_ranking(connection.execute(sql, asked).fetchall()))
         return found
 
     @cached_property
@@ -186,13 +210,25 @@ class PostgresStore(CopyStore):
         )
         asked = {**values, "query": str(vector.tolist()), "rows": ranking[0].tolist()}
         with self._reading() as connection:
-            return page_table(connection.execute(sql, asked).fetchall())
+            return _page_scores(connection.execute(sql, asked).fetchall())
 
-    def known_rows(self, numbers: Sequence[int]) -> dict[int, tuple[str, int]]:
+    def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
+        """Return for each passage the rows with its text and fields: row → language and number of places."""
+        require_languages(languages, self.languages)
+        numbers = row_numbers(keys_by_language(passages, languages))
+        there = self._known(np.unique(numbers))
+        rows = numbers.reshape(len(passages), len(languages)).tolist()
+        return [{row: there[row] for row in own if row in there} for own in rows]
+
+    def rows_of(self, keys: Keys) -> Rows:
+        """Return the rows with some keys, of keys that are there, `(r,)`."""
+        return np.array(sorted(self._known(row_numbers(keys))), np.int64)
+
+    def _known(self, rows: Rows) -> dict[int, tuple[str, int]]:
         """Return language and number of places of the rows that are there."""
         with self._reading() as connection:
             sql = f'SELECT id, language, places FROM "{self._table}" WHERE id = ANY(%s) AND {self._visible}'
-            return {row: (tag, places) for row, tag, places in connection.execute(sql, (list(numbers),))}
+            return {row: (tag, places) for row, tag, places in connection.execute(sql, (rows.tolist(),))}
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
@@ -230,6 +266,21 @@ class PostgresStore(CopyStore):
         values |= {f"{prefix}{i}": json.dumps({level: {name: [value]}}) for i, value in enumerate(equal)}
         text = " OR ".join(f"filters @> %({prefix}{i})s::jsonb" for i in range(len(equal)))
         return f"({text})" if operator == "=" else f"({text}) IS NOT TRUE"
+
+
+def _ranking(found: Sequence[tuple[int, float]]) -> Ranking:
+    """Return rows and scores as a ranking, `(K,)` each."""
+    return np.array([row for row, _ in found], np.int64), np.array([score for _, score in found], np.float32)
+
+
+def _page_scores(found: Sequence[tuple[int, float, str, str, str]]) -> PageScores:
+    """Return rows with score, page, group and language of the page, which are in the order of the pages."""
+    rows, scores, pages, groups, languages = zip(*found, strict=True) if found else ((),) * 5
+    heads = [i for i, page in enumerate(pages) if i == 0 or page != pages[i - 1]]
+    numbers: dict[str, int] = {}
+    numbered = np.array([numbers.setdefault(groups[i], len(numbers)) for i in heads], np.int64)
+    starts, tags = np.array(heads, np.int64), [languages[i] for i in heads]
+    return PageScores(np.array(rows, np.int64), np.array(scores, np.float32), starts, tags, numbered)
 
 
 STORE_POSTGRESQL = PostgresStore

@@ -3,30 +3,24 @@
 import json
 import logging
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from metasearch.errors import ConfigError, RunFolderError
 from metasearch.io import sha256_of_bytes
 from metasearch.search.documents.passage import Passage
-from metasearch.search.index.base import CopyResult, Kind, OnCount, Rows, Words, fields_to_json
-from metasearch.search.index.copies import (
-    copy_facts,
-    digest,
-    find_changed,
-    mean_length,
-    numbers_of_keys,
-    parts,
-    vectors_mark,
-    word_weights,
-)
+from metasearch.search.index.base import CopyResult, Keys, Kind, OnCount, Rows, Words, fields_to_json
 from metasearch.search.index.fields import numbers_in, scalars
 from metasearch.search.index.local import PLACES, LocalStore
+from metasearch.search.index.places import SITE
+from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.postgresql_server import FORMAT, Server
 
 log = logging.getLogger(__name__)
@@ -35,6 +29,12 @@ WIDEST = 4000
 """Dimensions of a halfvec that pgvector indexes."""
 _WORDS = 10**9
 """Dimensions of a sparsevec."""
+_AT_ONCE = 256
+"""Rows that are read and sent together."""
+_K1, _B = 1.5, 0.75
+"""Constants of BM25, as in a local index."""
+_MEASURED = 10_000
+"""Passages in the estimate of BM25's mean length."""
 _COLUMNS = (
     "id bigint", "since int", "until int", "digest bigint", "language text", "file text", "line int", "heading text",
     "anchor text", "places int", "text text", "fields json", "filters jsonb", "numbers jsonb",
@@ -89,7 +89,7 @@ class _Copying:
         Kind(**self.state["kind"]).require_same(server.shown, store.kind)
         record = store.plan.record_of_copy
         self.arrays = save(record) if record else b""
-        self.mark = vectors_mark(store)
+        self.mark = vectors_mark(store.plan)
         self.of_files, self.pages = _by_row(store), store.page_places()
         self.cleaned: list[int] = []
 
@@ -101,24 +101,29 @@ class _Copying:
         self.state = self._first_state()
 
     def _first_state(self) -> dict[str, Any]:
-        return {"kind": asdict(self.store.kind), "length": mean_length(self.store, self.words), "pages": True}
+        return {"kind": asdict(self.store.kind), "length": _mean_length(self.store, self.words), "pages": True}
 
     def copy(self, on_sent: OnCount) -> CopyResult:
         """Write what differs, and the state if anything does."""
         store, now = self.store, (self.before or 0) + 1
-        numbers = numbers_of_keys(store.row_keys())
+        numbers = row_numbers(store.row_keys())
+        if len(np.unique(numbers)) < len(numbers):  # in one of 1,800 copies that have 100 million passages
+            raise ConfigError("two passages would have the same number in the database; use a local index")
         sql = f'SELECT id, digest FROM "{self.table}" WHERE until IS NULL'
         there: dict[int, int] = dict(self.connection.execute(sql).fetchall())
         if self.before and len(there) != sum(self.state["languages"].values()):
             self._count_again()
-        changed, names = find_changed(store, numbers, there, lambda *row: self._described(*row)[0])
+        changed, names = self._changed(numbers, there)
         if self.cleaned:
             ((first, _),) = store.passages(self.cleaned[:1])
             where = f"{len(self.cleaned):,} passages, first {first.file}:{first.line}"
             log.warning("%s: PostgreSQL stores no NUL characters, U+FFFD stands for them: %s", self.table, where)
         gone = there.keys() - set(numbers.tolist())
-        facts = copy_facts(store, {*map(_clean, names)})
-        state = {**self.state, **facts, "languages": store.languages, "arrays": sha256_of_bytes(self.arrays)}
+        state = {
+            **self.state, "contents": store.contents, "fields": sorted({*map(_clean, names)}), "unknown": store.unknown,
+            "ranking": store.ranking_facts, SITE: store.site, "languages": store.languages,
+            "arrays": sha256_of_bytes(self.arrays),
+        }  # fmt: skip
         if changed or gone or (state, self.arrays) != (self.state, self.known):
             self._end([*gone, *(there.keys() & set(numbers[changed].tolist()))], now)
             self._send(changed, numbers, now, on_sent)
@@ -133,6 +138,17 @@ class _Copying:
             self.connection.execute(f'ANALYZE "{self.table}"')
         return CopyResult(len(store), len(changed), len(gone))
 
+    def _changed(self, numbers: Rows, there: Mapping[int, int]) -> tuple[list[int], set[str]]:
+        """Return the rows that the table lacks or has with another digest, and the names of fields to filter by."""
+        changed: list[int] = []
+        names: set[str] = set()
+        for rows in _parts(range(len(self.store))):
+            for row, (passage, places) in zip(rows, self.store.passages(rows), strict=True):
+                names.update(name for name, value in passage.fields.items() if scalars(value))
+                if there.get(int(numbers[row])) != self._described(row, passage, places)[0]:
+                    changed.append(row)
+        return changed, names
+
     def _described(self, row: int, passage: Passage, places: int) -> tuple[Any, ...]:
         """Return the columns from `digest` to `numbers`."""
         text, heading, anchor, fields = map(_clean, (passage.text, passage.heading, passage.anchor, passage.fields))
@@ -142,7 +158,7 @@ class _Copying:
             passage.language, passage.file, passage.line, heading, anchor, places, text,
             fields_to_json(fields) or None, _filters(known, scalars), _filters(known, numbers_in),
         )  # fmt: skip
-        return digest((*found, *self.pages(row)), self.mark), *found
+        return zlib.crc32("\x00".join(map(str, (*found, *self.pages(row)))).encode(), self.mark), *found
 
     def _end(self, gone: Sequence[int], now: int) -> None:
         """End rows with this update, and delete those that ended with the one before."""
@@ -160,11 +176,11 @@ class _Copying:
     def _send(self, changed: Sequence[int], numbers: Rows, now: int, on_sent: OnCount) -> None:
         sent, names = 0, ", ".join(column.split()[0] for column in _COLUMNS)
         with self.connection.cursor() as cursor, cursor.copy(f'COPY "{self.table}" ({names}) FROM STDIN') as copy:
-            for rows in parts(changed):
+            for rows in _parts(changed):
                 passages = self.store.passages(rows)
                 dense = self.store.quantised.take(rows)
                 for i, cut in enumerate(self.words([passage.text for passage, _ in passages])):
-                    distinct, weights = word_weights(cut, self.state["length"])
+                    distinct, weights = _word_weights(cut, self.state["length"])
                     self.counts.update(distinct.tolist())
                     copy.write_row((
                         int(numbers[rows[i]]), now, None, *self._described(rows[i], *passages[i]),
@@ -174,6 +190,34 @@ class _Copying:
                     ))  # fmt: skip
                 sent += len(rows)
                 on_sent(sent, len(changed))
+
+
+def row_numbers(keys: Keys) -> Rows:
+    """Return each key's number in the table, `(n,)`: its first 63 bits."""
+    return (np.ascontiguousarray(keys[:, :8]).view(">u8").ravel() >> np.uint64(1)).astype(np.int64)
+
+
+def vectors_mark(plan: SearchPlan) -> int:
+    """Return a number that differs where the vectors of equal texts do; queries can change without it."""
+    known = plan.projection
+    return zlib.crc32(b"" if known is None else known.centre.tobytes() + known.directions.tobytes())
+
+
+def _parts(rows: Sequence[int]) -> list[list[int]]:
+    return [list(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE)]
+
+
+def _mean_length(store: LocalStore, words: Words) -> float:
+    """Return the mean number of words in a text of an index, estimated from at most 10,000 texts."""
+    rows = np.unique(np.linspace(0, len(store) - 1, min(len(store), _MEASURED)).astype(np.int64))
+    texts = ([passage.text for passage, _ in store.passages(part)] for part in _parts(rows.tolist()))
+    return float(np.mean([len(cut) for own in texts for cut in words(own)]))
+
+
+def _word_weights(cut: Sequence[int], length: float) -> tuple[Rows, NDArray[np.float64]]:
+    """Return a text's distinct words and their weights without the IDF, f / (f + k1 (1 - b + b |text| / length))."""
+    distinct, counts = np.unique(np.asarray(cut, np.int64), return_counts=True)
+    return distinct, counts / (counts + _K1 * (1 - _B + _B * len(cut) / length))
 
 
 def _words(text: str) -> list[int]:

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from metasearch.config.extras import import_extra
 from metasearch.errors import ConfigError, RunFolderError, first_line
-from metasearch.search.index.copies import lack_of_pages
 from metasearch.search.settings import without_password
 
 log = logging.getLogger(__name__)
@@ -102,7 +101,8 @@ class Server:
         sql += f" FROM {self.table}_state ORDER BY number DESC LIMIT 1"
         number, digest, paged = connection.execute(sql).fetchone() or (0, "", True)
         if not paged:
-            raise lack_of_pages(self.shown)
+            how = f"delete it, and call metasearch index DOCUMENTS -o INDEX --to {self.shown}"
+            raise RunFolderError(f"{self.shown}: an earlier release made this copy, without pages; {how}")
         return number, digest
 
     def prepare(self, connection: Any) -> None:

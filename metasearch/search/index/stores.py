@@ -9,7 +9,10 @@ from metasearch.errors import ConfigError
 from metasearch.search.index.base import CopyResult, OnCount, Store, Words
 from metasearch.search.index.database import INNER, exists
 from metasearch.search.index.local import LocalStore
+from metasearch.search.settings import without_password
 
+_FORMER = ("qdrant", "qdrants", "http", "https")
+"""Schemes of Qdrant, in which earlier releases kept copies."""
 log = logging.getLogger(__name__)
 
 
@@ -39,7 +42,7 @@ class Database(Store, Protocol):
 
 
 def is_address(index: str | Path) -> bool:
-    """Return whether a text is an address such as `qdrant://localhost:6333/help` rather than a folder."""
+    """Return whether a text is an address such as `postgresql://localhost/shop/help` rather than a folder."""
     name, colon, rest = str(index).partition(":")
     return bool(colon) and (rest.startswith("//") or name in registry.names("stores"))
 
@@ -51,10 +54,13 @@ def is_index(name: str) -> bool:
 
 
 def database(address: str) -> type[Database]:
-    """Return the plug-in of an address; `ConfigError` names the nearest one."""
+    """Return the plug-in of an address; `ConfigError` names the nearest one, or what to use in place of Qdrant."""
     name, colon, _ = address.partition(":")
     if not colon:
-        raise ConfigError(f"'{address}': expected an address such as qdrant://localhost:6333/help")
+        raise ConfigError(f"'{address}': expected an address such as postgresql://localhost/shop/help")
+    if name in _FORMER and name not in registry.names("stores"):
+        instead = "use PostgreSQL (docs/postgresql.md), or a store of your own (CONTRIBUTING.md#a-store)"
+        raise ConfigError(f"{without_password(address)}: unknown store '{name}'. Copies in Qdrant are gone: {instead}")
     found: type[Database] = registry.load("stores", name).STORE
     return found
 

@@ -1,4 +1,4 @@
-"""`metasearch index --to`, and a search of the copy, in Qdrant's client and in a server of PostgreSQL."""
+"""`metasearch index --to`, and a search of the copy, in a server of PostgreSQL."""
 
 import json
 
@@ -9,9 +9,6 @@ from helpers.files import write_all
 from metasearch.search import indexes
 from metasearch.search.inference.open import load_reader
 
-qdrant_client = pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
-
-ADDRESS = "qdrant://localhost:6333/help"
 TEXTS = {
     "key.en.md": "# Keys\n\nThe key is under the mat.",
     "parcel.en.md": "# Parcels\n\nA parcel comes on Monday.",
@@ -20,14 +17,9 @@ TEXTS = {
 }
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
-
-
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run a command in a folder with four documents, beside a server of Qdrant; no password is ever shown."""
-    client = qdrant_client.QdrantClient(":memory:")
-    monkeypatch.setattr("metasearch.search.index.qdrant.connect", lambda address: client)
+    """Run a command in a folder with four documents; no password is ever shown."""
     write_all(tmp_path / "help", TEXTS)
     monkeypatch.chdir(tmp_path)
 
@@ -43,21 +35,12 @@ def hits(output):
     return [(hit["file"], hit["text"], hit["heading"]) for hit in json.loads(output.splitlines()[-1])["hits"]]
 
 
-def address_in(place, request):
-    """Return an address with its password, if any, and the same address as output shows it."""
-    if place == "qdrant":
-        return ADDRESS, ADDRESS
-    server = request.getfixturevalue("postgres")
-    with server.connect() as connection:
-        connection.execute("CREATE EXTENSION vector")
-    shown = server.address("order", "guarded")  # a reserved word of SQL
-    return shown.replace("guarded@", "guarded:s3cret@"), shown
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["qdrant", "postgresql"])
-def test_a_copy_is_searched_as_its_folder_is(place, run, tmp_path, monkeypatch, request):
-    address, shown = address_in(place, request)
+def test_a_copy_is_searched_as_its_folder_is(run, tmp_path, monkeypatch, postgres):
+    with postgres.connect() as connection:
+        connection.execute("CREATE EXTENSION vector")
+    shown = postgres.address("order", "guarded")  # a reserved word of SQL
+    address = shown.replace("guarded@", "guarded:s3cret@")
     index = ["index", "help", "-o", "help.index", "--encoder", "tiny", "--to", address]
     loads, load = [], load_reader
     monkeypatch.setattr(indexes, "load_reader", lambda name, *args: loads.append(name) or load(name, *args))
@@ -65,7 +48,7 @@ def test_a_copy_is_searched_as_its_folder_is(place, run, tmp_path, monkeypatch, 
     assert "copied: 4 passages sent, 0 deleted" in said
     assert f'search: metasearch search {shown} "..."' in said
     assert loads == ["tiny"]
-    conditions = [["--where", "title=Keys"], ["--where", "path!=key.de.md"]] if place == "postgresql" else []
+    conditions = [["--where", "title=Keys"], ["--where", "path!=key.de.md"]]
     for options in ([], ["--balance"], ["--hybrid"], ["--language", "de"], ["--by", "passage"], *conditions):
         asked = ["Where is the key?", "--json", "--top-k", "3", *options]
         assert hits(run("search", address, *asked)) == hits(run("search", "help.index", *asked)), options
@@ -76,14 +59,27 @@ def test_a_copy_is_searched_as_its_folder_is(place, run, tmp_path, monkeypatch, 
     assert f"--to {shown}: copies in databases have no --expand; add --no-expand" in refused
 
 
-def test_what_is_wrong_is_said_before_anything_is_indexed(run, tmp_path, monkeypatch):
-    assert "expected an address such as qdrant://" in run("index", "help", "-o", "i", "--to", "localhost", code=2)
-    assert "Did you mean 'qdrant'?" in run("index", "help", "-o", "i", "--to", "quadrant://localhost/h", code=2)
-    assert "no such collection" in run("search", ADDRESS, "key", code=5)
-    closed = "qdrant://127.0.0.1:1/help"
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    assert f"{closed}: the server cannot be reached" in run("index", "help", "-o", "i", "--to", closed, code=5)
+def test_what_is_wrong_is_said_before_anything_is_indexed(run, tmp_path):
+    pytest.importorskip("psycopg", reason="needs the extra postgres")
+    assert "expected an address such as postgresql://" in run("index", "help", "-o", "i", "--to", "localhost", code=2)
+    assert "Did you mean 'postgres'?" in run("index", "help", "-o", "i", "--to", "postgrez://localhost/s/h", code=2)
+    closed = "postgresql://127.0.0.1:1/shop/help"
+    for words in (("index", "help", "-o", "i", "--to", closed), ("search", closed, "key")):
+        assert f"{closed}: connection failed" in run(*words, code=5)
+    assert not (tmp_path / "i").exists()
+
+
+@pytest.mark.parametrize("start", ["qdrant://", "qdrants://", "http://", "https://"])
+def test_an_address_in_qdrant_is_one_line_that_names_what_to_use(run, tmp_path, start):
+    address = f"{start}ada:s3cret@localhost:6333/help"
+    instead = "use PostgreSQL (docs/postgresql.md), or a store of your own (CONTRIBUTING.md#a-store)"
+    for words in (
+        ("index", "help", "-o", "i", "--to", address), ("search", address, "key"), ("serve", address),
+        ("export", address, "--sentence-transformers", "-o", "o"),
+    ):  # fmt: skip
+        last = run(*words, code=2).splitlines()[-1]
+        assert f"{start}ada@localhost:6333/help: unknown store" in last
+        assert f"Copies in Qdrant are gone: {instead}" in last
     assert not (tmp_path / "i").exists()
 
 

@@ -1,10 +1,9 @@
 """The contract of all stores: each copy of an index answers as the folder does, or refuses in one line."""
 
 import importlib.util
-import os
 import re
 from dataclasses import replace
-from itertools import chain, product
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,27 +11,25 @@ import pytest
 
 from helpers import indexes
 from helpers.documents import DOCUMENTS
-from helpers.indexes import Given, Made, in_qdrant, key_of, made, write_index
+from helpers.indexes import Given, Made, key_of, made, write_index
 from helpers.indexes import cut_words as words
-from helpers.qdrant_edge import EdgeClient
 from metasearch.config import registry
 from metasearch.encoders.maps import Projection
-from metasearch.errors import EncoderError
+from metasearch.errors import ConfigError, EncoderError
 from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.passage import Passage
 from metasearch.search.documents.read import page_of
 from metasearch.search.index.base import Scope, SearchError, passage_keys
-from metasearch.search.index.copies import numbers_of_keys, vectors_mark
 from metasearch.search.index.labelled_queries import LabelledQueries
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.plan import Adapter, Learned, SearchPlan
 from metasearch.search.index.postgresql import PostgresStore
-from metasearch.search.index.qdrant import QdrantCollection, QdrantStore
+from metasearch.search.index.postgresql_copy import row_numbers, vectors_mark
+from metasearch.search.index.stores import database, is_address, open_store
 from metasearch.search.index.writer import writing
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.settings import parse_conditions
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 _FILE = r"^`metasearch/search/index/memory.py`:\n\n```python\n(.*?)^```$"
 (EXAMPLE,) = re.findall(_FILE, DOCUMENTS["CONTRIBUTING.md"], flags=re.S | re.M)
 PRICES = (5, 20, None)
@@ -41,7 +38,7 @@ ROUNDED = 3e-4
 
 
 def queries(count=4):
-    """Return vectors of length 1, as those of an encoder are: Qdrant cuts off what is longer than what it stores."""
+    """Return vectors of length 1, as those of an encoder are."""
     found = indexes.queries(count)
     return found / np.linalg.norm(found, axis=1, keepdims=True)
 
@@ -67,28 +64,6 @@ def memory(folder, patch, request, name):
     return module.STORE, f"memory://{name}"
 
 
-def qdrant(folder, patch, request, name):
-    client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-    patch.setattr("metasearch.search.index.qdrant.connect", lambda url: client)
-    return QdrantStore, f"qdrant://localhost/{name}"
-
-
-def qdrant_engine(folder, patch, request, name):
-    client = EdgeClient(folder / "shard")
-    patch.setattr("metasearch.search.index.qdrant.connect", lambda url: client)
-    return QdrantStore, f"qdrant://localhost/{name}"
-
-
-def qdrant_server(folder, patch, request, name):
-    url = os.environ.get("QDRANT_URL")
-    if not url:
-        pytest.skip("QDRANT_URL names no server of Qdrant, such as http://localhost:6333")
-    collection = f"metasearch_{os.getpid()}_{name}"
-    address = f"{url.rstrip('/').replace('http', 'qdrant', 1)}/{collection}"
-    request.addfinalizer(lambda: QdrantCollection(address).client.delete_collection(collection))
-    return QdrantStore, address
-
-
 def postgresql(folder, patch, request, name):
     server = request.getfixturevalue("postgres_server")
     with server.connect() as connection:  # not `clear`: two copies are there at a time
@@ -101,11 +76,9 @@ def offered(store):
     return lambda folder, patch, request, name: (registry.load("stores", store).STORE, f"{store}://{name}")
 
 
-PLACES = {QdrantStore: (qdrant, qdrant_engine, qdrant_server), PostgresStore: (postgresql,)}
-"""Store → what makes places of copies, where they need a server or a client for tests."""
 REGISTERED = {name: registry.load("stores", name).STORE for name in registry.names("stores")}
-STORES = {make.__name__: make for make in (memory, *chain.from_iterable(PLACES.values()))}
-STORES |= {name: offered(name) for name, store in REGISTERED.items() if store not in PLACES}
+STORES = {"memory": memory, "postgresql": postgresql}
+STORES |= {name: offered(name) for name, store in REGISTERED.items() if store is not PostgresStore}
 
 
 def copy_index(index, request, folder, name):
@@ -223,8 +196,7 @@ def test_how_queries_are_searched_is_sent_without_passages(place, tmp_path):
 
 def test_words_are_ranked_by_bm25(place, tmp_path):
     """Texts are `passage SEED.NUMBER`: the second word is in one text of three, the first in all."""
-    if place[0] is PostgresStore:  # Qdrant counts deleted points until it optimises
-        send(place, tmp_path / "a", made(9))
+    send(place, tmp_path / "a", made(9))
     send(place, tmp_path / "b", made(3))
     store = place[0].open(place[1])
     for languages in ((), ("el", "de", "tr")):
@@ -240,7 +212,7 @@ def test_words_are_ranked_by_bm25(place, tmp_path):
 def test_a_hit_tells_its_first_place_and_how_many_there_are_and_another_encoder_is_refused(place, tmp_path):
     content = made(6)
     assert send(place, tmp_path / "a", content.part([0, 1, 2, 3, 4, 5, 0])) == (6, 0)
-    ((passage, places),) = place[0].open(place[1]).passages(numbers_of_keys(content.keys[:1]))
+    ((passage, places),) = place[0].open(place[1]).passages(row_numbers(content.keys[:1]))
     assert (passage, places) == (content.passages[0], 2)
     with pytest.raises(EncoderError, match=r"/help: its vectors are of encoder 'mini' \(fingerprint-1, 24 dimensions"):
         send(place, tmp_path / "b", made(6, dimension=16))
@@ -429,11 +401,10 @@ def test_a_store_without_pages_ranks_them_by_their_best_passages(site, tmp_path)
     ],
 )
 def test_vectors_are_sent_again_where_the_projection_changes_alone(plan, same):
-    before, now = (SimpleNamespace(plan=each) for each in (SearchPlan(PROJECTION), plan))
-    assert (vectors_mark(before) == vectors_mark(now)) == same
+    assert (vectors_mark(SearchPlan(PROJECTION)) == vectors_mark(plan)) == same
 
 
-def test_a_passage_of_two_pages_is_in_the_first_one_in_a_copy(tmp_path):
+def test_a_passage_of_two_pages_is_in_the_first_one_in_a_copy(tmp_path, request):
     """`same.md` and `twin.md` share their first passage; the folder has it in both."""
     passages = [
         Passage(text, f"{name}.md", line, "de")
@@ -442,11 +413,31 @@ def test_a_passage_of_two_pages_is_in_the_first_one_in_a_copy(tmp_path):
     ]
     content = Made(made(4).vectors, passages, passage_keys(passages))
     index = LocalStore.open(write_index(tmp_path / "index", content))
+    plug_in, address = postgresql(tmp_path, None, request, "twins")
+    plug_in.copy(index, address, words, lambda done, total: None)
     pages = []
-    for store in (index, in_qdrant(index)):
+    for store in (index, plug_in.open(address)):
         ((rows, scores),) = store.search(queries(1))
         pages.append({*pages_in(store, store.score_pages(queries(1)[0], (rows[0], scores[0])))[0]})
     assert pages == [
         {("shared", "own same"), ("shared", "own twin")},
         {("shared", "own same"), ("own twin",)},
     ]
+
+
+# Addresses.
+
+
+def test_an_address_is_told_from_a_folder_and_an_unknown_one_names_the_nearest():
+    assert [is_address(text) for text in ("help.index", "a/b", "postgresql:h/db/t", "other://host")] == [
+        False, False, True, True,
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match=r"unknown store 'postgresq'. Did you mean 'postgresql'"):
+        open_store("postgresq://localhost/shop/help")
+
+
+def test_a_store_of_your_own_may_have_the_name_of_a_former_one(monkeypatch):
+    own = SimpleNamespace(STORE=object())
+    monkeypatch.setattr(registry, "names", lambda kind: ["postgresql", "qdrant"])
+    monkeypatch.setattr(registry, "load", lambda kind, name: own)
+    assert database("qdrant://localhost/help") is own.STORE

@@ -161,17 +161,8 @@ def test_search_prints_addresses(pages, monkeypatch):
     assert hit["translations"] == [{"language": "en", "file": file, "path": path, "url": ADDRESSES[file]}]
 
 
-@pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant", "ignore:Local mode performs")
-@pytest.mark.parametrize("kind", ["qdrant", "postgresql"])
-def test_a_copy_in_a_database_has_the_site(pages, monkeypatch, request, kind):
-    if kind == "qdrant":
-        client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
-        monkeypatch.setattr("metasearch.search.index.qdrant.connect", lambda address: client)
-        address = "qdrant://localhost/help"
-    else:
-        server = request.getfixturevalue("postgres_server")
-        server.clear()
-        address = server.address("help")
+def test_a_copy_in_a_database_has_the_site(pages, postgres):
+    address = postgres.address("help")
     index(pages, to=address)
     copy = open_searcher(address, "cpu")
     assert {*urls(copy, by="page").values()} == {""}

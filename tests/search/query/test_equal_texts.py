@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.indexes import in_postgresql, in_qdrant
+from helpers.indexes import in_postgresql
 from metasearch.encoders.builtin import tiny
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.searcher import Searcher
@@ -79,20 +79,14 @@ EVERYWHERE = [(text, language, None) for text in TEXTS for language in LANGUAGES
     ("place", "how"),
     [
         *product(["folder"], ["plain", "balance", "expand", "hybrid"]),
-        *(
-            pytest.param(*each, marks=pytest.mark.slow)
-            for each in product(["qdrant", "postgresql"], ["plain", "hybrid"])
-        ),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in product(["postgresql"], ["plain", "hybrid"])),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 def test_each_way_to_rank_finds_as_many_texts_as_are_asked_for(how, place, tmp_path, request):
     if how == "hybrid":
         pytest.importorskip("bm25s")
     searcher = searcher_of(tmp_path / "docs", EVERYWHERE)
-    if place == "qdrant":
-        searcher = Searcher(in_qdrant(searcher.store, words=searcher.cut_words), encoder())
-    elif place == "postgresql":
+    if place == "postgresql":
         server = request.getfixturevalue("postgres")
         searcher = Searcher(in_postgresql(searcher.store, server, searcher.cut_words), encoder())
     asked = {} if how == "plain" else {how: True}

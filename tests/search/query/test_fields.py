@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from benchmarks.common.documents import read
 from helpers.commands import metasearch
-from helpers.indexes import Made, expected, found_by, in_postgresql, in_qdrant, made, queries, write_index
+from helpers.indexes import Made, expected, found_by, in_postgresql, made, queries, write_index
 from helpers.passages import passages_of
-from helpers.qdrant_edge import EdgeClient
 from helpers.serving import running
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import Settings
@@ -109,16 +108,9 @@ def test_a_field_that_is_unknown_or_holds_objects_alone_is_named(store):
         store.search(queries(), where=meets("more=1"))
 
 
-@pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
-@pytest.mark.parametrize("place", ["qdrant", "engine", "postgresql"])
-def test_a_copy_in_a_database_gives_conditions_the_same_meaning(content, store, place, request, tmp_path):
-    if place == "postgresql":
-        remote = in_postgresql(store, request.getfixturevalue("postgres"), one_word)
-    else:
-        remote = in_qdrant(store, EdgeClient(tmp_path / "shard") if place == "engine" else None, one_word)
+def test_a_copy_in_a_database_gives_conditions_the_same_meaning(content, store, postgres):
+    remote = in_postgresql(store, postgres, one_word)
     for where, chosen in CONDITIONS:
-        if place == "engine" and where.startswith("new"):
-            continue  # qdrant-edge-py 0.9 takes true for 1
         ((rows, _),) = remote.search(queries(1), 50, where=meets(where))
         found = [passage for passage, _ in remote.passages(rows[0])]
         assert {each.text for each in found} == {each.text for each in part_with(content, chosen).passages}, where

@@ -74,7 +74,7 @@ def test_too_few_a_wrong_column_no_centre_and_a_copy_are_one_line_each(index, tm
         ((index, table), 3, "no column 'query'. Known: question. Name yours: --columns query=COLUMN"),
         ((index, tmp_path / "goood.txt"), 3, "no such file. Did you mean 'good.txt'?"),
         ((tmp_path / "plain", good), 3, "no centre of queries: it was made with --no-neutral"),
-        (("qdrant://localhost/help", good), 2, "expected the folder of an index, not the address"),
+        (("postgresql://localhost/shop/help", good), 2, "expected the folder of an index, not the address"),
         ((index, good, "--folds", 5), 2, "there are no labels; they are for adapters"),
     ):
         assert message in metasearch("adapt", *words, code=code).stderr

@@ -266,7 +266,7 @@ def test_labels_that_cannot_be_held_out_or_joined_are_an_error_in_one_line(pages
         with pytest.raises(DataError, match=message):
             adapt(pages, rows, device="cpu")
     with pytest.raises(ConfigError, match="expected the folder of an index, not the address"):
-        adapt("qdrant://localhost/help", labels(), device="cpu")
+        adapt("postgresql://localhost/shop/help", labels(), device="cpu")
 
 
 def test_an_adapter_of_a_projection_that_was_estimated_again_meanwhile_is_not_written(pages, monkeypatch):
@@ -299,8 +299,8 @@ def test_the_command_line_lists_uses_and_refuses(pages, tmp_path, monkeypatch):
     Path("shop/index").symlink_to(pages)  # as in the folder of a tuning
     assert metasearch("adapt", "shop", "--use", "cli").stdout == "adapter: cli\n"
     assert (
-        "qdrant://localhost/help: expected the folder"
-        in metasearch("adapt", "qdrant://localhost/help", "--list", code=2).stderr
+        "postgresql://localhost/shop/help: expected the folder"
+        in metasearch("adapt", "postgresql://localhost/shop/help", "--list", code=2).stderr
     )
     wrong = metasearch("adapt", pages, "--use", "clii", code=2)
     assert "Did you mean 'cli'" in wrong.stderr
