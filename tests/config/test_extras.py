@@ -4,6 +4,7 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_a_missing_module_of_metasearch_is_no_missing_package():
     ("package", "extra", "use", "error"),
     [
         ("pyarrow", "corpora", lambda: list(read_rows("a.parquet")), DataError),
-        ("ray", "ray", lambda: open_launcher(None, LauncherConfig("ray"), 1, False), ConfigError),
+        ("ray", "ray", lambda: open_launcher(None, SimpleNamespace(place=LauncherConfig("ray"))), ConfigError),
     ],
 )
 def test_what_needs_an_extra_says_so(package, extra, use, error, hide, monkeypatch):
