@@ -29,9 +29,8 @@ LEARNERS = ("zero-shot", "fine-tune", "maml", "maml-align")
     help=f"Learners, each alone or as NAME:MODE; by default all of {','.join(LEARNERS)} that fit a mode; also neutral.",
 )  # fmt: skip
 @click.option(
-    "--recipe", cls=_options.ListOption, metavar="NAMES",
-    help="Further arms by recipe, each alone or as NAME:MODE.",
-)  # fmt: skip
+    "--recipe", cls=_options.ListOption, metavar="NAMES", help="Further arms by recipe, each alone or as NAME:MODE."
+)
 @click.option(
     "--mode", "--modes", cls=_options.ListOption, metavar="NAMES",
     help="Transfer modes of learners without one of their own; each runs in all that it fits.",

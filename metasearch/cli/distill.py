@@ -16,9 +16,8 @@ from metasearch.io import near
 
 @_options.command("distill")
 @click.option(
-    "--recipe", default="compress", show_default=True,
-    help="Recipe by name; see `metasearch ls distillations`.",
-)  # fmt: skip
+    "--recipe", default="compress", show_default=True, help="Recipe by name; see `metasearch ls distillations`."
+)
 @_options.settings(DistillConfig)
 @click.option("--stages", metavar="WHICH", help="Stages to run, such as 2-4, 3 or student,contrast.")
 @_options.assignments

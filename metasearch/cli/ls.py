@@ -53,15 +53,9 @@ def _entries(library: "Library", kind: str) -> Iterator[tuple[str, str]]:
 
 @_options.command("show")
 @click.argument("name")
-@click.option(
-    "--mode",
-    help="Transfer mode: print its arrangements for the task, and draw one episode.",
-)  # fmt: skip
+@click.option("--mode", help="Transfer mode: print its arrangements for the task, and draw one episode.")
 @click.option("--episode", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the episode.")
-@click.option(
-    "--recipe",
-    help="Recipe that says how to draw; by default the recipe of the mode's learner.",
-)  # fmt: skip
+@click.option("--recipe", help="Recipe that says how to draw; by default the recipe of the mode's learner.")
 @_options.seed("Random seed of the draw.")
 @click.option(
     "--check", "checked", is_flag=True,

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 @_options.command("train")
 @_options.settings(RunConfig, first=("mode", "task", "name"), task="demo")
-@click.option(
-    "--learner",
-    help="Learner; by default maml-align for a mode of three links, maml for one of two.",
-)  # fmt: skip
+@click.option("--learner", help="Learner; by default maml-align for a mode of three links, maml for one of two.")
 @click.option("--recipe", help="Hyper-parameters by name; by default the learner's.")
 @_options.assignments
 @_options.run
@@ -43,7 +40,7 @@ def command(output: Path | None, trackers: tuple[str, ...], as_json: bool, **fla
 
 def configure(
     mode: str | None, learner: str | None, recipe: str | None, assignments: Sequence[str], **flags: Any
-) -> RunConfig:  # fmt: skip
+) -> RunConfig:
     """Return the settings of a run, with all names checked."""
     from metasearch.config.run import DataConfig
 

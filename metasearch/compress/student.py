@@ -17,11 +17,7 @@ from torch import Tensor, nn
 from metasearch.config.compress import check_initial
 from metasearch.config.seeding import seed_of
 from metasearch.data.formats.given import each_text
-from metasearch.encoders.compressed import (
-    CompressedConfig,
-    CompressedModel,
-    FactorisedEmbedding,
-)
+from metasearch.encoders.compressed import CompressedConfig, CompressedModel, FactorisedEmbedding
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.prompts import prompt_of
 from metasearch.encoders.random_state import seeded

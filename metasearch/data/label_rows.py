@@ -178,7 +178,7 @@ def _labels_of(row: Row, column: str, columns: Mapping[str, str], empty: list[st
     for document in several:
         if column != "document" and isinstance(document, int):  # the id of a row
             document = str(document)
-        named = column != "document" or (isinstance(document, str) and _is_name(document))
+        named = column != "document" or (isinstance(document, str) and (is_address(document) or is_path(document)))
         if named and isinstance(document, str):
             document = _name_of(document)
         values = {**row.values, "document": document, "place": row.place, "named": named}
@@ -192,10 +192,6 @@ def _is_empty(value: Any) -> bool:
 def _name_of(document: str) -> str:
     """Return the address behind a text, or the text, in canonical form."""
     return canonical(document.link if isinstance(document, LinkedText) else document)
-
-
-def _is_name(text: str) -> bool:
-    return is_address(text) or is_path(text)
 
 
 def _refuse_names(labels: Sequence[Label], notes: list[str]) -> None:

@@ -29,50 +29,6 @@ BATCH = 32
 """Pairs of a query and a passage that are read at once."""
 
 
-def load_cross_encoder(
-    name: str, device: str | torch.device = "cpu", trust_remote_code: bool = False, what: str = "cross-encoder"
-) -> CrossEncoder:
-    """Load a sentence-transformers `CrossEncoder` of one score in float32, by local folder or hub name.
-
-    Raises:
-        EncoderError: there is no such model, it cannot be loaded, has several labels, or has not learnt to score.
-        ConfigError: the name belongs to a built-in encoder.
-    """
-    local = Path(name).is_dir()
-    if not local and name in registry.names("encoders"):
-        raise ConfigError(f"{what} '{name}' is a built-in encoder; expected a sentence-transformers CrossEncoder")
-    if not local and (is_path(name) or Path(name).exists()):
-        raise EncoderError(f"{what} '{name}': no such folder{near(Path(name))}")
-    offline = local or only_cached(name, what)
-    try:
-        with warnings_as_lines(log, f"{what} '{name}'"), recorded() as loaded, seeded(0):
-            model = CrossEncoder(
-                name,
-                device=str(device),
-                local_files_only=offline,
-                trust_remote_code=trust_remote_code,
-                model_kwargs={"dtype": torch.float32},
-            )
-        labels = model.num_labels
-    except Exception as error:  # the libraries below raise anything from OSError to bare Exception
-        raise EncoderError(_explain(what, name, error)) from error
-    # A checkpoint without a head, such as an encoder, gets a random one, whose scores mean nothing.
-    if heads := [key for each in loaded for key in each.missing]:
-        raise EncoderError(
-            f"{what} '{name}' is not a cross-encoder: it lacks the weights '{heads[0]}', which score a pair of texts"
-        )
-    if labels != 1:
-        raise EncoderError(f"{what} '{name}' has {labels} labels; expected a single score")
-    require_fit(f"{what} '{name}'", loaded, pooled=True)
-    return model
-
-
-def _explain(what: str, name: str, error: Exception) -> str:
-    if "trust_remote_code" in str(error):
-        return f"{what} '{name}' comes with its own Python code; pass --trust-remote-code if you trust its source"
-    return f"{what} '{name}' cannot be loaded as a sentence-transformers CrossEncoder: {first_line(error)}"
-
-
 class Reranker:
     """Scores passages for a query with a sentence-transformers `CrossEncoder` of one score."""
 
@@ -120,5 +76,42 @@ class Reranker:
 
 
 def open_reranker(name: str, device: torch.device, trust_remote_code: bool = False) -> Reranker:
-    """Load a reranker from a local folder or by its hub name; errors as in `load_cross_encoder`."""
-    return Reranker(load_cross_encoder(name, device, trust_remote_code, "reranker"), name)
+    """Load a sentence-transformers `CrossEncoder` of one score in float32, by local folder or hub name.
+
+    Raises:
+        EncoderError: there is no such model, it cannot be loaded, has several labels, or has not learnt to score.
+        ConfigError: the name belongs to a built-in encoder.
+    """
+    what, local = f"reranker '{name}'", Path(name).is_dir()
+    if not local and name in registry.names("encoders"):
+        raise ConfigError(f"{what} is a built-in encoder; expected a sentence-transformers CrossEncoder")
+    if not local and (is_path(name) or Path(name).exists()):
+        raise EncoderError(f"{what}: no such folder{near(Path(name))}")
+    offline = local or only_cached(name, "reranker")
+    try:
+        with warnings_as_lines(log, what), recorded() as loaded, seeded(0):
+            model = CrossEncoder(
+                name,
+                device=str(device),
+                local_files_only=offline,
+                trust_remote_code=trust_remote_code,
+                model_kwargs={"dtype": torch.float32},
+            )
+        labels = model.num_labels
+    except Exception as error:  # the libraries below raise anything from OSError to bare Exception
+        raise EncoderError(f"{what} {_explain(error)}") from error
+    # A checkpoint without a head, such as an encoder, gets a random one, whose scores mean nothing.
+    if heads := [key for each in loaded for key in each.missing]:
+        raise EncoderError(
+            f"{what} is not a cross-encoder: it lacks the weights '{heads[0]}', which score a pair of texts"
+        )
+    if labels != 1:
+        raise EncoderError(f"{what} has {labels} labels; expected a single score")
+    require_fit(what, loaded, pooled=True)
+    return Reranker(model, name)
+
+
+def _explain(error: Exception) -> str:
+    if "trust_remote_code" in str(error):
+        return "comes with its own Python code; pass --trust-remote-code if you trust its source"
+    return f"cannot be loaded as a sentence-transformers CrossEncoder: {first_line(error)}"

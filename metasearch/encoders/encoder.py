@@ -18,11 +18,7 @@ from metasearch.config.roles import MaxLength, Role, public_name
 from metasearch.data.formats.given import list_texts
 from metasearch.encoders.device import fast_in_bfloat16
 from metasearch.encoders.features import Features, Output, TextReader
-from metasearch.encoders.lengths import (
-    BATCH_TOKENS,
-    complete,
-    encode_in_batches,
-)
+from metasearch.encoders.lengths import BATCH_TOKENS, complete, encode_in_batches
 from metasearch.encoders.prompts import Prompted, prompt_of, unused_prompts, written_out
 from metasearch.errors import EncoderError, require_known
 

@@ -251,19 +251,19 @@ def intact(folder: Path, still: bool = False) -> bool:
     try:
         known = json.loads(read_bytes(folder / _HASHES))
         found = digests(folder) if still else _hashes(folder)
-        return bool(known == {name: each for name, each in found.items() if Path(name).name != _HASHES})
+        return bool(known == {name: each for name, each in found.items() if name != _HASHES})
     except (OSError, ValueError):
         return False
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    """Return every file's SHA-256 by path in the folder, except the list of hashes."""
-    paths = [path for path in _files(folder) if path.name != _HASHES]
-    return _digested([path.relative_to(folder).as_posix() for path in paths], paths)
+    """Return every file's SHA-256 by path in the folder."""
+    return {name: digest(path) for name, path in _files(folder).items()}
 
 
-def _files(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.rglob("*")) if path.is_file()]
+def _files(folder: Path) -> dict[str, Path]:
+    """Return the files in a folder by path in the folder."""
+    return {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 _DIGESTS = "digests"
@@ -279,16 +279,14 @@ def digests(folder: Path) -> dict[str, str]:
     both times of each are the same. The time of the last change cannot be set by programs, and Windows has none, so
     there all files are read.
     """
-    now, paths = time.time_ns(), _files(folder)
-    names = [path.relative_to(folder).as_posix() for path in paths]
-    times = dict(zip(names, map(_times, paths), strict=True))
+    now, times = time.time_ns(), {name: _times(path) for name, path in _files(folder).items()}
     name = f"{_DIGESTS}/{sha256_of_bytes(os.fsencode(folder.resolve()))[:32]}.json"
     # A file that is missing or damaged remembers nothing.
     with suppress(EncoderError, OSError, ValueError, LookupError, TypeError, AttributeError):
         remembered = json.loads((cache_folder() / name).read_bytes())
         if os.name != "nt" and remembered["times"] == times:
             return {str(name): str(found) for name, found in remembered["digests"].items()}
-    found = _digested(names, paths)
+    found = _hashes(folder)
     if all(max(each[-2:]) < now - _SETTLED for each in times.values()):
         try:
             atomic_write(cache_folder() / name, json.dumps({"times": times, "digests": found}))
@@ -305,10 +303,6 @@ def cache_key(about: object) -> str:
 def _times(path: Path) -> list[int]:
     found = path.stat()
     return [found.st_size, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
-
-
-def _digested(names: Iterable[str], paths: Iterable[Path]) -> dict[str, str]:
-    return {name: digest(path) for name, path in zip(names, paths, strict=True)}
 
 
 def fingerprint_of(rows: Iterable[Sequence[str]], settings: str = "") -> str:

@@ -13,7 +13,7 @@ from helpers.tiers import others_slow
 from helpers.tokenizers import TOKENIZERS, around
 from metasearch.compress.student import make_student
 from metasearch.config.roles import MaxLength
-from metasearch.encoders.cross_encoder import load_cross_encoder
+from metasearch.encoders.cross_encoder import open_reranker
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.open import open_checkpoint
@@ -93,7 +93,7 @@ def test_a_peft_adapter_is_refused(tmp_path):
         open_checkpoint(str(tmp_path))
 
 
-@pytest.mark.parametrize("open_folder", [open_checkpoint, load_cross_encoder])
+@pytest.mark.parametrize("open_folder", [open_checkpoint, partial(open_reranker, device="cpu")])
 def test_a_wrong_path_names_the_folder_beside_it(open_folder, tmp_path):
     (tmp_path / "model").mkdir()
     with pytest.raises(EncoderError, match=r"modle': no such folder\. Did you mean 'model'\?$"):

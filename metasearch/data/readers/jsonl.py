@@ -16,14 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat,
 
 from metasearch.config.task import Task
 from metasearch.data.formats.rows import Row, read_rows
-from metasearch.data.readers import (
-    COMPOSED,
-    Model,
-    Text,
-    checked,
-    joined,
-    require_unique,
-)
+from metasearch.data.readers import COMPOSED, Model, Text, checked, joined, require_unique
 from metasearch.data.records import Candidate, Data, Question, RetrievalData, ScoredPair, SimilarityData
 from metasearch.data.scored import score_of
 from metasearch.errors import DataError

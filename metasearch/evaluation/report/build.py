@@ -36,10 +36,7 @@ PAGE, WORDS, INDEX, TABLES = "report.html", "report.md", "tables.json", "tables"
 
 
 def build(
-    study: Study,
-    baseline: Arm | None = None,
-    measure: str | None = None,
-    level: float = jackknife.LEVEL,
+    study: Study, baseline: Arm | None = None, measure: str | None = None, level: float = jackknife.LEVEL
 ) -> Report:
     """Return a study's report; arguments and errors as `study.compare.compare`, in the task's main pool."""
     jackknife.check(level)

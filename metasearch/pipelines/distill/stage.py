@@ -137,8 +137,6 @@ def build_stage_learner(stage: Stage, where: str) -> tuple[type[Learner], Any, T
         raise ConfigError(f"{where}: learner '{stage.learner}' needs a frozen role to learn from, under `against`")
     if not wanted and stage.against is not None:
         raise ConfigError(f"{where}: learner '{stage.learner}' takes no targets; omit `against`")
-    if not wanted and stage.monitor == "cosine":
-        raise ConfigError(f"{where}: monitor: cosine is to targets, and learner '{stage.learner}' takes none")
     if wanted and wanted.output == "states" and stage.monitor == "cosine":
         raise ConfigError(f"{where}: monitor: cosine is between vectors of texts; options.output is {wanted.output}")
     return learner, options, wanted

@@ -25,7 +25,7 @@ from metasearch.config.precision import SHORT, TargetType
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.features import Output
 from metasearch.errors import ConfigError, NonFiniteError, RunFolderError
-from metasearch.io import atomic_write, digest, sha256_of_bytes, write_error
+from metasearch.io import atomic_write, cache_key, digest, sha256_of_bytes, write_error
 from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.parts import Parts
 
@@ -64,8 +64,7 @@ class TargetCache:
             "dimension": self.dimension,
             "type": SHORT[kind],
         }
-        key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-        self.folder, self._about = folder / key, {"encoder": encoder.name, **about}
+        self.folder, self._about = folder / cache_key(about), {"encoder": encoder.name, **about}
         self._pieces: dict[Path, tuple[NDArray[Any], NDArray[Any]]] = {}
         """File → ascending digests, and their vectors."""
 

@@ -27,14 +27,14 @@ def measured(spoken, rankings, relevant, k, asked, size=None, asks=None):
     hits = np.array([np.sum(places < k) for places in found])
     has = np.array([np.bincount(spoken[order[at]], minlength=size) for order, at in zip(orders, found, strict=True)])
     others = np.bincount(spoken, minlength=size) - has
+    pool, every = len(spoken), has.sum(1, keepdims=True)
     parts = {
-        "observed": measure.counts_by_language(spoken[orders[:, :k]], size) / k,
-        "expected": measure.expected_shares(hits, has, others, k),
-        "greatest": measure.greatest_shares(hits, has, others, k),
+        "observed": (spoken[orders[:, :k], None] == np.arange(size)).mean(1),
+        "expected": measure.expected_shares(hits[:, None], has, others, every, pool, k),
+        "greatest": measure.greatest_shares(hits[:, None], has, others, k),
     }
-    means = {name: measure.mean_by_language(values, asked, asks) for name, values in parts.items()}
-    own = np.array([x if x < size else -1 for x in range(asks)])
-    bias = measure.own_bias(means["observed"], means["expected"], means["greatest"], own)
+    bias = measure.own_bias(*(shares[np.arange(len(asked)), asked] for shares in parts.values()), asked)
+    means = {name: np.stack([shares[asked == x].mean(0) for x in range(asks)]) for name, shares in parts.items()}
     return SimpleNamespace(**means, bias=bias)
 
 
@@ -155,6 +155,14 @@ def test_a_ranking_by_hand():
     expected = (1 / 2 + 2 * 2 / 4) / 3
     # Observed are ar1 and ar0; with one hit and two others, all three could have been Arabic.
     assert found == pytest.approx((2 / 3 - expected) / ((1 + 2) / 3 - expected))
+
+
+def test_a_language_without_candidates_has_no_bias():
+    pool = [Candidate(f"{x}{i}", x, f"{x}{i}", f"{i}", (f"{i}",)) for x in ("ar", "de") for i in range(3)]
+    scores = np.array([[4, 5, 2, 1, 6, 3]] * 2, dtype=np.float32)
+    both = ranking_by(scores, [Question("0", x, "?", "0") for x in ("ar", "fr")], pool)
+    one = ranking_by(scores[:1], [Question("0", "ar", "?", "0")], pool)
+    assert measure_ranking_bias(both, 3) == pytest.approx(measure_ranking_bias(one, 3))
 
 
 def test_the_first_table_has_a_line_of_figures_for_each_arm(study):

@@ -8,7 +8,8 @@ from metasearch.config.extras import import_extra
 from metasearch.pipelines.study.cell import CellJob
 from metasearch.pipelines.study.folder import StudyFolder, StudyMetadata
 
-_MODULES = {"local": "submitit_jobs", "slurm": "submitit_jobs", "ray": "ray_jobs"}
+_CLASSES = {"local": ("submitit_jobs", "Local"), "slurm": ("submitit_jobs", "Slurm"), "ray": ("ray_jobs", "Ray")}
+"""Name of a launcher → its module and class; a module may need packages that are not installed."""
 
 
 class JobEnd(NamedTuple):
@@ -64,6 +65,6 @@ class Launcher(ABC):
 def open_launcher(study: StudyFolder, stored: StudyMetadata) -> Launcher:
     """Return the launcher of a study; `ConfigError` if its package is missing."""
     name = stored.place.launcher
-    found = import_extra(f"{__name__}.{_MODULES[name]}", name, f"--launcher {name}")
-    launchers: Mapping[str, type[Launcher]] = found.LAUNCHERS
-    return launchers[name](study, stored)
+    module, kind = _CLASSES[name]
+    launcher: type[Launcher] = getattr(import_extra(f"{__name__}.{module}", name, f"--launcher {name}"), kind)
+    return launcher(study, stored)

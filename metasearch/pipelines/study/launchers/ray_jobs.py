@@ -108,6 +108,3 @@ def _say(data: Mapping[str, Any], ignore_prefix: bool = False) -> None:
 def _sentence(message: str) -> str:
     """Return the first sentence of a message, without the advice that follows in Ray's."""
     return re.split(r"\.[.\s]", message, maxsplit=1)[0]
-
-
-LAUNCHERS = {"ray": Ray}

@@ -368,6 +368,3 @@ def _clean_environment() -> Iterator[None]:
     with clean_env():
         os.environ.update(kept)
         yield
-
-
-LAUNCHERS = {"local": Local, "slurm": Slurm}
