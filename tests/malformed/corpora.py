@@ -24,7 +24,6 @@ CORPORA = [
     _corpus("a file of another name", "pairs.txt", GOOD, "no parallel text; there is: pairs.txt; expected names such"),
     _corpus("an empty folder", "en-de.tsv", None, "no parallel text"),
     _corpus("no pivot", "fr-de.tsv", GOOD, "fr-de.tsv: neither side is 'en', the pivot language"),
-    _corpus("a side that is missing", "a.de-en.de", "Hallo.\n", "its other side is missing; expected a.de-en.en"),
     _corpus("a file for tests alone", "en-de-test.tsv", GOOD, "no parallel text"),
     Row("corpus, no such folder", DISTIL, 2, "--corpus .*corpus: no such file or folder"),
     Row("corpus, packed and not", DISTIL, 3, "the same text, compressed and plain; remove one",

@@ -77,6 +77,13 @@ VALUES = [
     ("ls taks", "'taks'.*Did you mean 'tasks'"),
     ("ls tasks --include TMP/nowhere", "--include .*nowhere: no such folder"),
     ("trian --mode mono-bi", "no command 'trian'. Did you mean 'train'"),
+    *(
+        (
+            f"search {name}://ada:s3cret@h/help key",
+            f"{name}://ada@h/help: unknown store .* Copies in Qdrant are gone: use",
+        )
+        for name in ("qdrant", "qdrants", "http", "https")
+    ),
 ]
 PLACES = [
     ("neutralise tiny --task demo --languages xx,de -o TMP/out", 3, "the train part has no texts of language 'xx'"),
