@@ -59,12 +59,6 @@ def test_a_sentence_that_is_left_out_is_counted_and_explained(reason, body, tmp_
     assert SAID in read_page(tmp_path, f"<body>{body}", keep_repeated=True) or reason == "hidden"
 
 
-def test_an_address_that_is_only_in_a_footer_is_counted(tmp_path, caplog):
-    with caplog.at_level(logging.INFO):
-        read_page(tmp_path, f"<body>{TEXT}<footer>5 Main Street, 12345 Springfield</footer>")
-    assert any(line.startswith("dropped blocks: footer 1 ('5 Main Street") for line in caplog.messages)
-
-
 BLOCKS = [
     "<h2 id=a>One thing</h2><p>Text.",
     "<h2 id=b>2. Another</h2><p>More.",
