@@ -1,5 +1,6 @@
 """No text is lost without a line, and none is a passage that is no content."""
 
+import json
 import logging
 from itertools import permutations
 
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from benchmarks.common.documents import read
 from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.pages import Pages
+from metasearch.search.documents.passage import Notes, Section
 from metasearch.search.documents.read import explain
 
 SAID = "Print the label and bring the parcel to a shop."
@@ -102,9 +105,6 @@ def test_footers_of_parts_that_differ_in_a_number_are_text(tmp_path):
 
 @given(st.permutations(range(12)))
 def test_a_sentence_of_all_pages_is_on_one_of_them(order):
-    from metasearch.search.documents.pages import Pages
-    from metasearch.search.documents.passage import Notes, Section
-
     pages = Pages()
     for n in order:
         text = f"Menu\n\nThing {n}\n\nSending back\n\nYou can send it back within thirty days.\n\nImprint"
@@ -204,8 +204,6 @@ def test_an_unknown_encoding_is_named(stated, tmp_path, caplog):
     ],
 )
 def test_rows_of_html_are_read_as_their_text(text, expected, tmp_path, caplog):
-    import json
-
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}) + "\n", encoding="utf-8")
     assert [each.text for each in read([tmp_path])] == [expected]
     assert ("rows of HTML" in caplog.text) == (text != expected)
