@@ -12,6 +12,7 @@ from helpers.indexes import Made, key_of, made, write_index
 from metasearch.errors import ConfigError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index import bm25
+from metasearch.search.index.base import Scope
 from metasearch.search.index.bm25 import Bm25
 from metasearch.search.index.local import LocalStore
 
@@ -66,6 +67,12 @@ def test_a_missing_package_is_named_with_its_extra(index, monkeypatch):
 def test_what_has_no_word_of_the_query_is_no_hit(index):
     found = bm25_of(index, "w").search(["cow", "bird cow", ""], 10, everywhere(index))
     assert [rows.tolist() for rows, _ in found] == [[], [4, 2], []]
+
+
+def test_languages_are_chosen_before_the_ranking(index):
+    assert index.search_words(words, ["bird"], 1, Scope(["en"]))[0][0].tolist() == [2]
+    with pytest.raises(ConfigError, match="no passage is in language 'fr'"):
+        index.search_words(words, ["bird"], 1, Scope(["fr"]))
 
 
 def test_other_words_or_texts_are_counted_anew(index, monkeypatch):

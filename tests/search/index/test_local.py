@@ -11,11 +11,14 @@ import pytest
 from helpers.indexes import (
     DIMENSION,
     Made,
+    expected,
+    found_by,
     hits_of,
     key_of,
     kind,
     made,
     queries,
+    texts_of,
     write_index,
 )
 from metasearch.encoders.maps import Projection
@@ -69,6 +72,19 @@ def test_a_passage_with_a_known_key_is_not_stored_again(tmp_path):
         assert store.upsert(both.vectors, both.passages, both.keys) == 2
         assert store.known(new.keys).all()
     assert block_sizes(tmp_path) == [40, 2]
+
+
+def test_passages_of_files_that_are_gone_are_found_no_more_and_leave_the_file(tmp_path):
+    content, asked = made(120), queries(4)
+    write_index(tmp_path, content)
+    left = [i for i, passage in enumerate(content.passages) if passage.file != "docs/1.txt"]
+    with writing(tmp_path, kind()) as store:
+        store.finish([each for path, each in store.places_by_file.items() if path != "docs/1.txt"])
+    store = LocalStore.open(tmp_path)
+    assert (len(store), len(store.files)) == (90, 3)
+    assert texts_of(found_by(store, asked, 90)) == texts_of(expected(content.part(left), asked, 90))
+    with sqlite3.connect(tmp_path / "index.sqlite") as file:
+        assert file.execute("SELECT count(*) FROM passage").fetchone() == (90,)
 
 
 def test_a_text_at_several_places_is_one_hit_at_the_first_of_them(tmp_path):
