@@ -17,6 +17,7 @@ SMALL = [
     *("--set=budget.meta_train=8", "--set=budget.meta_valid=0", "--set=budget.eval_every=1"),
     *("--set=episodes.k=2", "--set=episodes.q=2", "--max-steps=2", "--device=cpu", "--encoder=tiny"),
 ]
+TRAIN = ["train", "--task=demo-sts", "--mode=mono-bi", "--learner=maml", *SMALL]
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(0)]
 VOLATILE = ("facts.json", "report.md", "SHA256SUMS", ".lock")
 """Files that name times or hashes of those that do, or hold nothing."""
@@ -69,32 +70,17 @@ def place(tmp_path_factory):
     for code in ("de", "en", "tr"):
         (folder / "texts" / f"{code}.txt").write_text("\n".join(texts(code)), encoding="utf-8")
     # In a process of its own, as everything here: it leaves nothing in this one.
-    code, said = finished(train(folder, folder / "run"), folder)
+    code, said = finished(command(*TRAIN, "-o", folder / "run"), folder)
     assert code == 0, said
     return folder
 
 
-def train(place, out):
-    return command("train", "--task=demo-sts", "--mode=mono-bi", "--learner=maml", *SMALL, "-o", out)
-
-
-def distill(place, out):
-    return command("distill", *flags(place, "--stages=1-4", "--evaluate=demo-sts", "--device=cpu", steps=2), "-o", out)
-
-
-def study(place, out):
-    return inlined("crossval", *FLAGS, "--max-steps=2", "--keep-models", "-o", out)
-
-
-def resume(out):
-    return command("resume", out)
-
-
-def resume_study(out):
-    return inlined("resume", out)
-
-
-RESUMABLE = {"train": (train, resume), "distill": (distill, resume), "crossval": (study, resume_study)}
+DISTILLED = ("--stages=1-4", "--evaluate=demo-sts", "--device=cpu")
+RESUMABLE = {
+    "train": lambda place, out: command(*TRAIN, "-o", out),
+    "distill": lambda place, out: command("distill", *flags(place, *DISTILLED, steps=2), "-o", out),
+    "crossval": lambda place, out: inlined("crossval", *FLAGS, "--max-steps=2", "--keep-models", "-o", out),
+}
 
 
 def survived(begin, go_on, whole, out, moment):
@@ -110,19 +96,13 @@ def survived(begin, go_on, whole, out, moment):
     return differing(whole, out)
 
 
-def neutralise(place, out):
-    return command("neutralise", place / "assistant", "--texts", place / "texts", "--device=cpu", "-o", out)
-
-
-def compress(place, out):
-    return command("compress", place / "assistant", "--bottleneck=8", "-o", out)
-
-
-def report(place, out):
-    return command("report", place / "run", "-o", out)
-
-
-WRITING = {"neutralise": neutralise, "compress": compress, "report": report}
+WRITING = {
+    "neutralise": lambda place, out: command(
+        "neutralise", place / "assistant", "--texts", place / "texts", "--device=cpu", "-o", out
+    ),
+    "compress": lambda place, out: command("compress", place / "assistant", "--bottleneck=8", "-o", out),
+    "report": lambda place, out: command("report", place / "run", "-o", out),
+}
 
 
 def written_again(begin, whole, out, moment):
@@ -172,7 +152,9 @@ def test_what_is_killed_while_it_writes_is_there_whole_or_not_at_all(place, tmp_
 
 @pytest.mark.parametrize("kind", RESUMABLE)
 def test_what_is_killed_at_any_moment_comes_to_the_same(place, tmp_path, kind, capsys):
-    begin, go_on = partial(RESUMABLE[kind][0], place), RESUMABLE[kind][1]
-    check(
-        begin, lambda whole, out, moment: survived(begin(out), go_on(out), whole, out, moment), tmp_path, "run", capsys
-    )
+    begin, call = partial(RESUMABLE[kind], place), inlined if kind == "crossval" else command
+
+    def wrong_after(whole, out, moment):
+        return survived(begin(out), call("resume", out), whole, out, moment)
+
+    check(begin, wrong_after, tmp_path, "run", capsys)

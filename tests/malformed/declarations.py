@@ -48,9 +48,8 @@ KINDS = {
     "recipe": ("recipes/small.yaml", RECIPE),
     "distillation": ("distillation/small.yaml", DISTILLATION),
 }
-
-
 SHOW = "show small --include TMP"
+OTHER_NAME = "a name that is not the file's"
 
 
 def _row(kind: str, what: str, text: str | bytes | None, says: str, lines: int = 1) -> Row:
@@ -77,39 +76,30 @@ def _anywhere(kind: str) -> list[Row]:
     text = KINDS[kind][1]
     key = text.partition(":")[0]
     bomb = "a: &a [1, 2]\n" + "".join(f"{y}: &{y} [{', '.join([f'*{x}'] * 9)}]\n" for x, y in pairwise("abcdef"))
-    return [
-        _row(kind, "empty", "", ":1: expected keys and values"),
-        _row(kind, "no YAML", "a: [1\n", r":\d+: "),
-        _row(kind, "a tab before a key", f"{text}x:\n\ty: 1\n", r":\d+: "),
-        _row(kind, "two documents", f"{text}---\n{text}", r":\d+: "),
-        _row(kind, "not UTF-8", text.encode() + b"note: \xff\n", ": .*UTF-8|:.*utf-8"),
-        _row(kind, "a NUL character", f"{text}note: \0\n", r":\d+: not YAML: "),
-        _row(kind, "a key twice", text + text.splitlines()[1] + "\n", r":\d+: description: duplicate key"),
-        _row(kind, "an unknown key", text.replace("description", "descripton", 1), ":2: descripton: unknown key", 2),
-        _row(
-            kind,
-            "a name that is not the file's",
-            text.replace("small", "other", 1),
-            f".*{kind}: 'other' must be the file's name, 'small'",
-        ),
-        _row(kind, "a key that is missing", text.replace(f"{key}: small\n", "", 1), f": {key}: missing key"),
-        _row(kind, "an alias of nothing", f"{text}note: *nothing\n", r":\d+: .*alias"),
-        _row(kind, "aliases that make a million values", bomb + text, r":1: .*\(\*name\) expand to over 10,000 values"),
-        _row(
-            kind,
-            "a tag of Python",
-            text.replace("for a", "!!python/name:os.system"),
-            ":2: not YAML: .* tag .*os.system",
-        ),
-        _row(kind, "a merge of keys", f"{text}<<: {{a: 1}}\n", r":\d+: .*<<"),
-        _row(kind, "brackets without end", "a: " + "[" * 5000 + "]" * 5000, ":1: not readable: nested too deep"),
-        _row(kind, "an include that is not there", f"include: smal\n{text}", ": include: no file smal.yaml"),
-        _row(kind, "a file that includes itself", f"include: small\n{text}", ": include: small.yaml includes itself"),
-        _row(kind, "a list in place of a text", text.replace("for a test", "[a]", 1), ":2: description: "),
+    rows = [
+        ("empty", "", ":1: expected keys and values"),
+        ("no YAML", "a: [1\n", r":\d+: "),
+        ("a tab before a key", f"{text}x:\n\ty: 1\n", r":\d+: "),
+        ("two documents", f"{text}---\n{text}", r":\d+: "),
+        ("not UTF-8", text.encode() + b"note: \xff\n", ": .*UTF-8|:.*utf-8"),
+        ("a NUL character", f"{text}note: \0\n", r":\d+: not YAML: "),
+        ("a key twice", text + text.splitlines()[1] + "\n", r":\d+: description: duplicate key"),
+        ("an unknown key", text.replace("description", "descripton", 1), ":2: descripton: unknown key", 2),
+        (OTHER_NAME, text.replace("small", "other", 1), f".*{kind}: 'other' must be the file's name, 'small'"),
+        ("a key that is missing", text.replace(f"{key}: small\n", "", 1), f": {key}: missing key"),
+        ("an alias of nothing", f"{text}note: *nothing\n", r":\d+: .*alias"),
+        ("aliases that make a million values", bomb + text, r":1: .*\(\*name\) expand to over 10,000 values"),
+        ("a tag of Python", text.replace("for a", "!!python/name:os.system"), ":2: not YAML: .* tag .*os.system"),
+        ("a merge of keys", f"{text}<<: {{a: 1}}\n", r":\d+: .*<<"),
+        ("brackets without end", "a: " + "[" * 5000 + "]" * 5000, ":1: not readable: nested too deep"),
+        ("an include that is not there", f"include: smal\n{text}", ": include: no file smal.yaml"),
+        ("a file that includes itself", f"include: small\n{text}", ": include: small.yaml includes itself"),
+        ("a list in place of a text", text.replace("for a test", "[a]", 1), ":2: description: "),
     ]
+    return [_row(kind, *each) for each in rows]
 
 
-OWN = ("an unknown key", "a name that is not the file's", "a key that is missing", "a list in place of a text")
+OWN = ("an unknown key", OTHER_NAME, "a key that is missing", "a list in place of a text")
 """What a model refuses, and not the reader of YAML, which files of all kinds share."""
 TASKS = [
     ("a monitor that is no measure", "monitor: map", "monitor: mrr", ":9: monitor: 'mrr' is not among the measures"),

@@ -21,9 +21,7 @@ def _of_any_encoder(base: str, weights: str) -> list[Row]:
         _encoder(base, "empty weights", spoil(weights, ""), "cannot be loaded: "),
         _encoder(base, "weights of noise", spoil(weights, b"\xff" * 4096), "cannot be loaded: "),
         _encoder(base, "no JSON in modules.json", spoil(f"{base}/modules.json", "{"), "cannot be loaded: "),
-        _encoder(
-            base, "no module in modules.json", spoil(f"{base}/modules.json", "[]"), "modules.json: expected a JSON list"
-        ),
+        _encoder(base, "no module in modules.json", spoil(f"{base}/modules.json", "[]"), "expected a JSON list"),
     ]
 
 
@@ -51,46 +49,50 @@ ENCODERS = [
     _encoder("encoder", "no tokenizer", without("encoder/tokenizer.json"), "cannot be loaded: .*tokenizer"),
 ]  # fmt: skip
 RUNS = [
-    Row("no config.yaml", "resume TMP/run", 5, "it has neither config.yaml nor study.yaml",
-        without("run/config.yaml"), "run"),
-    Row("config.yaml is no YAML", "resume TMP/run", 2, r"config.yaml:\d+: not YAML",
-        spoil("run/config.yaml", "a: [1\n"), "run"),
-    Row("config.yaml is empty", "resume TMP/run", 2, "config.yaml:1: expected keys",
-        spoil("run/config.yaml", ""), "run"),
-    Row("config.yaml of nothing", "resume TMP/run", 2, "config: missing key",
-        spoil("run/config.yaml", "a: b\n"), "run"),
-    Row("no results.jsonl", "compare TMP/run", 3, "missing, though the run is finished",
-        without("run/results.jsonl"), "run"),
-    Row("a score that is a text", "compare TMP/run", 3, "results.jsonl:2: value: \"1\" is no number",
-        swap("run/results.jsonl", '"value": ', '"value": "1", "was": '), "run"),
-    Row("a score of NaN", "compare TMP/run", 3, "results.jsonl:2: value: nan is not finite",
-        swap("run/results.jsonl", '"value": ', '"value": NaN, "was": '), "run"),
-    Row("facts that are a text", "compare TMP/run", 3, "results.jsonl:1: not a score",
-        swap("run/results.jsonl", '{"facts": {', '{"facts": "", "was": {'), "run"),
-    Row("no JSON in facts.json", "report TMP/run -o TMP/out", 3, "facts.json: not JSON",
-        spoil("run/facts.json", "{"), "run"),
-    Row("a report of another", "resume TMP/run", 5, f"report.md: {DAMAGED}", spoil("run/report.md", "# Mine\n"), "run"),
-    Row("no line of a hash", "resume TMP/run", 5, "SHA256SUMS:1: expected a SHA-256",
-        spoil("run/SHA256SUMS", "x\n"), "run"),
-    Row("a learner that it has not", "compare TMP/run --baseline mamml", 2, "mamml.*Did you mean 'maml'", base="run"),
-    Row("a measure that it has not", "compare TMP/run --measure map", 2, "map", base="run"),
-    Row("a task that it has not", "report TMP/run -o TMP/out --task demo", 2, "no scores on task 'demo'", base="run"),
-    Row("an output that is something else", "report TMP/run -o TMP/run", 5, "run", base="run"),
-    Row("jobs of one run", "resume TMP/run --jobs 2", 2, "--jobs is for studies", base="run"),
-    Row("not finished", "compare TMP/stopped", 5, "is not finished; continue with", base="stopped"),
-    Row("unfinished, no state.json", "resume TMP/stopped", 5, "state.json: the checkpoint is damaged",
-        without("stopped/checkpoint/state.json"), "stopped"),
+    ("no config.yaml", "resume", 5, "it has neither config.yaml nor study.yaml", without("run/config.yaml")),
+    ("config.yaml is no YAML", "resume", 2, r"config.yaml:\d+: not YAML", spoil("run/config.yaml", "a: [1\n")),
+    ("config.yaml is empty", "resume", 2, "config.yaml:1: expected keys", spoil("run/config.yaml", "")),
+    ("config.yaml of nothing", "resume", 2, "config: missing key", spoil("run/config.yaml", "a: b\n")),
+    ("no results.jsonl", "compare", 3, "missing, though the run is finished", without("run/results.jsonl")),
+    ("a score that is a text", "compare", 3, "results.jsonl:2: value: \"1\" is no number",
+        swap("run/results.jsonl", '"value": ', '"value": "1", "was": ')),
+    ("a score of NaN", "compare", 3, "results.jsonl:2: value: nan is not finite",
+        swap("run/results.jsonl", '"value": ', '"value": NaN, "was": ')),
+    ("facts that are a text", "compare", 3, "results.jsonl:1: not a score",
+        swap("run/results.jsonl", '{"facts": {', '{"facts": "", "was": {')),
+    ("no JSON in facts.json", "report -o TMP/out", 3, "facts.json: not JSON", spoil("run/facts.json", "{")),
+    ("a report of another", "resume", 5, f"report.md: {DAMAGED}", spoil("run/report.md", "# Mine\n")),
+    ("no line of a hash", "resume", 5, "SHA256SUMS:1: expected a SHA-256", spoil("run/SHA256SUMS", "x\n")),
+    ("a learner that it has not", "compare --baseline mamml", 2, "mamml.*Did you mean 'maml'"),
+    ("a measure that it has not", "compare --measure map", 2, "map"),
+    ("a task that it has not", "report -o TMP/out --task demo", 2, "no scores on task 'demo'"),
+    ("an output that is something else", "report -o TMP/run", 5, "run"),
+    ("jobs of one run", "resume --jobs 2", 2, "--jobs is for studies"),
+]  # fmt: skip
+STOPPED = [
+    ("not finished", "compare", 5, "is not finished; continue with"),
+    ("unfinished, no state.json", "resume", 5, "state.json: the checkpoint is damaged",
+        without("stopped/checkpoint/state.json")),
 ]  # fmt: skip
 STUDIES = [
-    Row("study.yaml is no YAML", "resume TMP/study", 2, r"study.yaml:\d+: not YAML",
-        spoil("study/study.yaml", "a: [1\n"), "study"),
-    Row("study.yaml is empty", "compare TMP/study", 2, "study.yaml:1: expected keys",
-        spoil("study/study.yaml", ""), "study"),
-    Row("a wrong key", "resume TMP/study", 2, r"study.yaml:\d+: .*task.fold: unknown key. Did you mean 'folds'",
-        swap("study/study.yaml", "folds:", "fold:"), "study"),
-    Row("a cell without its scores", "compare TMP/study", 3, "results.jsonl: missing",
-        without("study/cells/zero-shot/fold-0-seed-0/results.jsonl"), "study"),
-    Row("no study.yaml", "resume TMP/study", 5, "is no run, distillation or study",
-        without("study/study.yaml"), "study"),
+    ("study.yaml is no YAML", "resume", 2, r"study.yaml:\d+: not YAML", spoil("study/study.yaml", "a: [1\n")),
+    ("study.yaml is empty", "compare", 2, "study.yaml:1: expected keys", spoil("study/study.yaml", "")),
+    ("a wrong key", "resume", 2, r"study.yaml:\d+: .*task.fold: unknown key. Did you mean 'folds'",
+        swap("study/study.yaml", "folds:", "fold:")),
+    ("a cell without its scores", "compare", 3, "results.jsonl: missing",
+        without("study/cells/zero-shot/fold-0-seed-0/results.jsonl")),
+    ("no study.yaml", "resume", 5, "is no run, distillation or study", without("study/study.yaml")),
 ]  # fmt: skip
-ROWS = [*ENCODERS, *RUNS, *STUDIES]
+
+
+def _of(base: str, what: str, line: str, code: int, says: str, given: Given = Row.given) -> Row:
+    """Return a row of a command that is given the folder as its last word."""
+    return Row(what, f"{line} TMP/{base}", code, says, given, base)
+
+
+ROWS = [
+    *ENCODERS,
+    *(_of("run", *each) for each in RUNS),
+    *(_of("stopped", *each) for each in STOPPED),
+    *(_of("study", *each) for each in STUDIES),
+]

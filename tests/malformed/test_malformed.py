@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections import Counter
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +11,6 @@ from malformed.bases import BASES
 from metasearch.cli import main
 
 TABLES = (readers, corpora, declarations, options, folders)
-ROWS = [row for table in TABLES for row in table.ROWS]
 
 
 def files_of(folder):
@@ -65,12 +63,8 @@ def test_malformed_input_is_refused_in_one_clear_line(table, tmp_path, monkeypat
 
 
 @pytest.mark.exhaustive  # a run, a study or an encoder has weights to load
-@pytest.mark.parametrize("row", [row for row in ROWS if row.base], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [row for row in folders.ROWS if row.base], ids=lambda row: row.name)
 def test_malformed_folders_are_refused_in_one_clear_line(row, bases, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     bases(row.base, tmp_path)
     check(row, tmp_path)
-
-
-def test_the_table_has_no_row_twice():
-    assert [name for name, count in Counter(row.name for row in ROWS).items() if count > 1] == []

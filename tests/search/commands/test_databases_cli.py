@@ -67,24 +67,3 @@ def test_what_is_wrong_is_said_before_anything_is_indexed(run, tmp_path):
     for words in (("index", "help", "-o", "i", "--to", closed), ("search", closed, "key")):
         assert f"{closed}: connection failed" in run(*words, code=5)
     assert not (tmp_path / "i").exists()
-
-
-@pytest.mark.parametrize("start", ["qdrant://", "qdrants://", "http://", "https://"])
-def test_an_address_in_qdrant_is_one_line_that_names_what_to_use(run, tmp_path, start):
-    address = f"{start}ada:s3cret@localhost:6333/help"
-    instead = "use PostgreSQL (docs/postgresql.md), or a store of your own (CONTRIBUTING.md#a-store)"
-    for words in (
-        ("index", "help", "-o", "i", "--to", address), ("search", address, "key"), ("serve", address),
-        ("export", address, "--sentence-transformers", "-o", "o"),
-    ):  # fmt: skip
-        last = run(*words, code=2).splitlines()[-1]
-        assert f"{start}ada@localhost:6333/help: unknown store" in last
-        assert f"Copies in Qdrant are gone: {instead}" in last
-    assert not (tmp_path / "i").exists()
-
-
-def test_a_wrong_password_is_said_before_anything_is_indexed(run, tmp_path, postgres):
-    address = postgres.address("help", "guarded").replace("guarded@", "guarded:wr0ng@")
-    said = run("index", "help", "-o", "i", "--encoder", "tiny", "--to", address, code=5)
-    assert f"{postgres.address('help', 'guarded')}: connection failed" in said
-    assert not (tmp_path / "i").exists()

@@ -1,5 +1,6 @@
 """No text is lost without a line, and none is a passage that is no content."""
 
+import json
 import logging
 from itertools import permutations
 
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from benchmarks.common.documents import read
 from metasearch.search.documents.chunking import Settings
+from metasearch.search.documents.pages import Pages
+from metasearch.search.documents.passage import Notes, Section
 from metasearch.search.documents.read import explain
 
 SAID = "Print the label and bring the parcel to a shop."
@@ -59,12 +62,6 @@ def test_a_sentence_that_is_left_out_is_counted_and_explained(reason, body, tmp_
     assert SAID in read_page(tmp_path, f"<body>{body}", keep_repeated=True) or reason == "hidden"
 
 
-def test_an_address_that_is_only_in_a_footer_is_counted(tmp_path, caplog):
-    with caplog.at_level(logging.INFO):
-        read_page(tmp_path, f"<body>{TEXT}<footer>5 Main Street, 12345 Springfield</footer>")
-    assert any(line.startswith("dropped blocks: footer 1 ('5 Main Street") for line in caplog.messages)
-
-
 BLOCKS = [
     "<h2 id=a>One thing</h2><p>Text.",
     "<h2 id=b>2. Another</h2><p>More.",
@@ -108,9 +105,6 @@ def test_footers_of_parts_that_differ_in_a_number_are_text(tmp_path):
 
 @given(st.permutations(range(12)))
 def test_a_sentence_of_all_pages_is_on_one_of_them(order):
-    from metasearch.search.documents.pages import Pages
-    from metasearch.search.documents.passage import Notes, Section
-
     pages = Pages()
     for n in order:
         text = f"Menu\n\nThing {n}\n\nSending back\n\nYou can send it back within thirty days.\n\nImprint"
@@ -210,8 +204,6 @@ def test_an_unknown_encoding_is_named(stated, tmp_path, caplog):
     ],
 )
 def test_rows_of_html_are_read_as_their_text(text, expected, tmp_path, caplog):
-    import json
-
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}) + "\n", encoding="utf-8")
     assert [each.text for each in read([tmp_path])] == [expected]
     assert ("rows of HTML" in caplog.text) == (text != expected)

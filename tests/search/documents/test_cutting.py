@@ -18,20 +18,10 @@ def words(text):
     return len(text.split())
 
 
-def test_short_sentences_are_joined_up_to_the_limit(tmp_path):
-    expected = ["One is here. Two is there.", "Three is gone."]
-    assert [text for _, text in shown(tmp_path / "a.txt", SENTENCES, limit=len(expected[0]))] == expected
-    assert [text for _, text in shown(tmp_path / "a.txt", SENTENCES, limit=6, length=words)] == expected
-
-
-def test_passages_overlap_by_whole_sentences(tmp_path):
-    expected = ["One is here. Two is there.", "Two is there. Three is gone."]
-    assert [text for _, text in shown(tmp_path / "a.txt", SENTENCES, limit=6, overlap=3, length=words)] == expected
-
-
 @pytest.mark.parametrize(
     ("text", "limit", "expected"),
     [
+        (SENTENCES, 6, ["One is here. Two is there.", "Three is gone."]),
         # 4, 2 and 2 words: as many as fit would leave 8 and 2 of these 10.
         ("A b c d. E f. G h. I j.", 8, ["A b c d. E f.", "G h. I j."]),
         # 7 and 5 words are as even as 5 and 7; a line that ends no sentence belongs to what follows.

@@ -92,6 +92,9 @@ def test_a_page_is_read_as_a_browser_shows_it(tmp_path):
         ("<ul><li hidden>no<li><a hidden>no<p>no</p></a><li>yes</ul>", [(1, "yes")]),
         ("<p>yes <b hidden style='display:none'>no</b><button hidden>no</button>", [(1, "yes")]),
         ("<a-b><template shadowrootmode=open><p>yes</template></a-b><template>no</template>", [(1, "yes")]),
+        ("<div>Menu</div><main>Long text</main>", [(1, "Long text")]),
+        ("<div>Menu</div><div role=main>Long text</div>", [(1, "Long text")]),
+        ("<div>Long text</div><main>Find</main>", [(1, "Long text\n\nFind")]),  # most of the page is outside
         ("<p>yes <i aria-hidden=true>arrow</i> <span>y</span><span aria-hidden=true>no</span>", [(1, "yes y")]),
         ("<table><tr style='visibility: Collapse'><td>no<tr><td>yes</table>", [(1, "yes")]),
     ],
@@ -124,18 +127,6 @@ def test_navigation_search_and_footers_of_a_site_are_no_content(tmp_path):
     assert everything == "Home\n\nAcme\n\nbefore\n\nFind\n\nafter\n\nRelated\n\n" + "\n\n".join(
         ("Kept", "Warning", "Text", "Source", "Next page", "Imprint")
     )
-
-
-@pytest.mark.parametrize(
-    ("page", "expected"),
-    [
-        ("<div>Menu</div><main>Long text</main>", "Long text"),
-        ("<div>Menu</div><div role=main>Long text</div>", "Long text"),
-        ("<div>Long text</div><main>Find</main>", "Long text\n\nFind"),  # most of the page is outside
-    ],
-)
-def test_main_is_the_content_if_it_has_most_letters(page, expected, tmp_path):
-    assert shown(tmp_path / "a.html", page) == [(1, expected)]
 
 
 def test_a_passage_has_the_headings_above_it_and_the_id_of_the_nearest_element(tmp_path):

@@ -1,7 +1,5 @@
 """Languages of documents: names propose, and texts decide."""
 
-import logging
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,11 +90,6 @@ def test_folders_may_stand_in_any_order_around_a_language(parts):
     assert len({*group_pages(names).values()}) == 2
 
 
-def test_a_name_that_ends_in_a_word_is_another_page():
-    names = {f"{tag}/{page}.md": tag for tag in ("en", "de") for page in ("apple", "apple-id", "apple-it", "apple.ts")}
-    assert len(translations(names)) == 4
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -117,11 +110,6 @@ def test_addresses_that_all_pages_name_or_a_single_one_make_no_translation(named
     languages = {f"{tag}/{thing}.html": tag for tag in ("de", "en") for thing in THINGS}
     stored = {file: f"alternates {named.format(file)}" for file in languages}
     assert group_pages(languages, stored) == group_pages(languages)
-
-
-def test_numbers_alone_make_no_translation():
-    names = {"guide/1-intro.md": "", "guide/2-intro.md": "", "guide/3-intro.md": ""}
-    assert len({*group_pages(names).values()}) == 3
 
 
 def test_the_lang_of_a_template_does_not_count_against_names_and_texts(tmp_path, caplog):
@@ -147,15 +135,6 @@ def test_copies_in_the_default_language_are_no_translations(tmp_path, caplog):
     assert any("6 documents" in line and "same text" in line for line in caplog.messages)
     copies = {passage.language for passage in read([folder]) if "engine" in passage.file}
     assert copies == {"en"}
-
-
-def test_few_letters_decide_nothing(tmp_path, caplog):
-    for name in ("hr", "it"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.md").write_text("A contract.", encoding="utf-8")
-    with caplog.at_level(logging.INFO):
-        assert decided(tmp_path)[0] == {"hr": "hr", "it": "it"}
-    assert caplog.messages == ["languages from file names: hr 1 (hr/a.md), it 1 (it/a.md)"]
 
 
 def test_front_matter_names_translations(tmp_path):

@@ -1,6 +1,7 @@
 """PDF and DOCX: what is read of them, where a passage stands, and what is said of files that cannot be read."""
 
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
@@ -171,17 +172,8 @@ def test_scripts_without_spaces_lack_none(text, lacks):
     ],
 )
 def test_a_hyphen_at_the_end_of_a_line_parts_a_word_or_belongs_to_it(text, expected):
-    class Page:
-        def get_textpage(self):
-            return self
-
-        def get_text_bounded(self):
-            return text
-
-        def close(self):
-            pass
-
-    assert _page_text(Page()) == expected
+    page = SimpleNamespace(get_textpage=lambda: page, get_text_bounded=lambda: text, close=lambda: None)
+    assert _page_text(page) == expected
 
 
 @pytest.mark.parametrize(

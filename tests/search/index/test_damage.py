@@ -83,6 +83,7 @@ DAMAGE = {
     "DELETE FROM codes WHERE block = 1": "block 1",
     "UPDATE passage SET text = 'other' WHERE id = 25": "passage 25",
     "DELETE FROM passage WHERE id = 30": "passage 30",
+    "DELETE FROM file WHERE number = 2": "the list of documents",
     "UPDATE state SET crc = crc + 1 WHERE number = 1": "the index",
 }
 
@@ -104,15 +105,6 @@ def test_verify_names_all_that_is_damaged(folder):
         file.execute("UPDATE passage SET crc = crc + 1 WHERE id IN (3, 45)")
     with pytest.raises(RunFolderError, match=r"passage 3 is damaged.*passage 45 is damaged"):
         LocalStore.open(folder).verify()
-
-
-def test_a_damaged_list_of_documents_is_named(folder):
-    with sqlite3.connect(folder / "index.sqlite") as file:
-        file.execute("DELETE FROM file WHERE number = 2")
-    with pytest.raises(RunFolderError, match=r"the list of documents is damaged\. Restore the file"):
-        answer(folder)
-    with writing(folder, kind(4)) as store, pytest.raises(RunFolderError, match=r"the list of documents is damaged"):
-        assert store.files
 
 
 @pytest.mark.parametrize(("read", "table"), [(LocalStore.open, "file"), (read_state, "state")])

@@ -141,15 +141,6 @@ def test_a_step_keeps_the_length_of_a_vector():
     np.testing.assert_allclose(steps[:, None], plain, rtol=0.01)
 
 
-def test_a_vector_is_rounded_alike_whatever_stands_beside_it():
-    vectors = np.random.default_rng(1).standard_normal((64, 20)).astype(np.float32)
-    codes, steps = to_int8(vectors)
-    for i in range(64):
-        alone = to_int8(vectors[i : i + 1])
-        assert (alone[0][0] == codes[i]).all()
-        assert alone[1][0] == steps[i]
-
-
 @pytest.mark.parametrize("dimension", [1, 24, 1024, 1100, 4096])
 def test_no_product_of_a_query_with_codes_leaves_32_bits(dimension):
     halves, _ = split_queries(np.ones((1, dimension), np.float32))

@@ -80,11 +80,8 @@ def saved(folder, kind="float32"):
 def assert_same(stored, whole, texts=TEXTS):
     """Assert that two encoders have the same bits, lengths and fingerprint, and that the first one has no model."""
     assert isinstance(stored, StoredEncoder)
-    assert (stored.fingerprint, stored.max_length, stored.neutral) == (
-        whole.fingerprint,
-        whole.max_length,
-        whole.neutral,
-    )
+    for fact in ("fingerprint", "max_length", "neutral"):
+        assert getattr(stored, fact) == getattr(whole, fact)
     for role in ROLES:
         assert stored.limit(role) == whole.limit(role)
         assert np.array_equal(stored.is_truncated(texts, role), whole.is_truncated(texts, role))
@@ -138,10 +135,8 @@ def test_the_embedding_matrix_is_no_weight_in_memory_and_the_model_is_not_there(
     encoder = load_reader(str(saved(tmp_path / "model")))
     rows = made("float32").input.words.weight.numel()
     pooler = 16 * 16 + 16  # which no embedding uses
-    assert (
-        sum(weight.numel() for weight in encoder.network.parameters())
-        == made("float32").parameter_count - rows - pooler
-    )
+    held = sum(weight.numel() for weight in encoder.network.parameters())
+    assert held == made("float32").parameter_count - rows - pooler
     with pytest.raises(EncoderError, match="is open to encode alone; load_encoder opens its model"):
         encoder.save(tmp_path / "again")
 

@@ -10,7 +10,6 @@ from helpers.serving import running
 from metasearch.errors import ConfigError
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.local import LocalStore
-from metasearch.search.index.writer import writing
 from metasearch.search.indexes import change_index, index_documents, open_searcher
 from metasearch.search.query.searcher import passage_url
 from metasearch.search.settings import parse_site
@@ -180,35 +179,9 @@ class TestGroups:
         assert [len(hit.translations) for hit in hits] == [1]
         assert set(hits[0].languages) == {"de", "en"}
 
-    def test_an_index_of_an_earlier_release_gets_them_without_encoding(self, pages):
-        folder = index(pages)
-        before = {path: (file.group, file.url) for path, file in LocalStore.open(folder).files.items()}
-        assert before == {
-            "bees.txt": ("bees.txt", ""),
-            "de/über uns.html": ("*/über uns.html", ""),
-            "en/über uns.html": ("*/über uns.html", "https://a.example/keys"),
-        }
-        forget_groups(folder)
-        done = index_documents([pages / "docs"], folder, device="cpu")
-        assert (done.encoded, done.changed) == (0, 0)
-        assert {path: (file.group, file.url) for path, file in LocalStore.open(folder).files.items()} == before
-
     def test_the_group_of_a_path_changes_with_the_root(self, pages):
         folder = index(pages)
         write_all(pages / "news", {"a.txt": "It rains."})
         index_documents([pages / "docs", pages / "news"], folder, device="cpu")
         groups = {path: file.group for path, file in LocalStore.open(folder).files.items()}
         assert groups["docs/de/über uns.html"] == groups["docs/en/über uns.html"] == "docs/*/über uns.html"
-
-
-def forget_groups(folder):
-    """Make an index as one of an earlier release is, whose files have neither group nor address."""
-    store = LocalStore.open(folder)
-    rows = list(store._database.rows("file"))
-    facts = [
-        {name: json.loads(values[0])[name] for name in ("path", "size", "sha256", "language")} for _, values in rows
-    ]
-    with writing(folder, store.kind) as writer, writer._database.transaction():
-        writer._database.write(
-            "file", ((n, [json.dumps(own), *values[1:]]) for (n, values), own in zip(rows, facts, strict=True))
-        )

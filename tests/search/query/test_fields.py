@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.passage import Notes
 from metasearch.search.documents.readers.rows import ROUNDED, _further_fields
+from metasearch.search.index import fields
 from metasearch.search.index.base import Scope, passage_keys
 from metasearch.search.index.local import LocalStore
 from metasearch.search.indexes import index_documents, open_searcher
@@ -236,11 +238,6 @@ def test_a_row_whose_fields_change_is_a_new_passage(shop):
     st.sampled_from(["NFC", "NFD"]),
 )
 def test_composed_and_decomposed_values_are_equal(value, stored, asked):
-    from unicodedata import normalize
-
-    from metasearch.search.index.fields import meets
-    from metasearch.search.settings import Condition
-
     condition = Condition.parse(f"path={normalize(asked, value)}")
-    assert meets({"path": normalize(stored, value)}, [condition])
-    assert not meets({"path": normalize(stored, value + "x")}, [condition])
+    assert fields.meets({"path": normalize(stored, value)}, [condition])
+    assert not fields.meets({"path": normalize(stored, value + "x")}, [condition])

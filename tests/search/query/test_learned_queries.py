@@ -9,7 +9,6 @@ from helpers.commands import metasearch
 from helpers.files import write_all
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.maps import shrunk_centre
-from metasearch.search.index.plan import SearchPlan
 from metasearch.search.indexes import index_documents, open_searcher
 
 QUERIES = [f"where is the {thing}" for thing in ("key", "bus", "cat", "mill", "boat", "lamp", "bread")]
@@ -80,11 +79,3 @@ def test_too_few_a_wrong_column_no_centre_and_a_copy_are_one_line_each(index, tm
         assert message in metasearch("adapt", *words, code=code).stderr
     assert learned(index) is None
     assert metasearch("adapt", index, table, "--columns", "query=question").stdout.endswith("7 in all\n")
-
-
-def test_a_plan_is_read_as_it_was_written(index, tmp_path):
-    metasearch("adapt", index, write(tmp_path / "a.txt", QUERIES))
-    record = LocalStore.open(index).plan.record
-    again = SearchPlan.read(record).record
-    assert record.keys() == again.keys() >= {"query_centre", "sharpness", "sampled", "learned", "centre"}
-    assert all(np.array_equal(record[name], again[name]) for name in record)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from metasearch.encoders.maps import estimate
-from metasearch.search.documents.languages import translations
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.maps import around_mean, translation_map
 from metasearch.search.indexes import index_documents, open_searcher
@@ -58,11 +57,6 @@ def test_a_page_differs_from_the_mean_of_its_translations():
     one, other = np.array([[1, 0], [3, 0]], np.float32), np.array([[0, 4]], np.float32)
     # Means (2, 0) and (0, 4), and their mean (1, 2).
     assert around_mean([one, other]).tolist() == [[1, -2], [-1, 2]]
-
-
-def test_translations_have_one_path_but_for_the_language_and_each_its_own():
-    languages = {"help/de/a.md": "de", "help/en/a.md": "en", "help/en/b.md": "en", "c.de.md": "de", "c.md": "de"}
-    assert translations(languages) == [("help/de/a.md", "help/en/a.md")]
 
 
 def write(folder, numbers):

@@ -141,15 +141,6 @@ def test_strict_names_all_that_cannot_be_read_also_in_documents_that_did_not_cha
     assert index(strict=True).documents == 2
 
 
-def test_rows_that_cannot_be_read_are_counted_and_named(docs, caplog):
-    (docs / "d.jsonl").write_text(f"half\n{EN}" + "[]\n" * 30, encoding="utf-8")
-    done = index()
-    assert (done.skipped_rows, done.skipped) == (31, 0)
-    named = [message for message in caplog.messages if message.startswith("row skipped: docs/d.jsonl:")]
-    assert len(named) == 20
-    assert "rows skipped: docs/d.jsonl: 11 more" in caplog.messages
-
-
 @pytest.mark.slow
 def test_nothing_of_a_document_counts_before_all_of_it_is_read(docs, monkeypatch):
     monkeypatch.setattr("metasearch.search.documents.readers.text._SIZE", 99)

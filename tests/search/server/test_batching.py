@@ -1,4 +1,4 @@
-"""Texts of several requests are done together, in parts, and fail apart."""
+"""Texts of several requests are done together, and in parts; `test_load_served` has failures and clients that go."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ from metasearch.search.server.settings import Limits
 
 
 class Doer:
-    """Returns each text in capitals, and keeps what it was called with; a text `bad` fails, and `go` holds it."""
+    """Returns each text in capitals, and keeps what it was called with; `go` holds it."""
 
     def __init__(self):
         self.called = []
@@ -18,8 +18,6 @@ class Doer:
     def __call__(self, work, texts):
         self.called.append((work, list(texts)))
         assert self.go.wait(20)
-        if "bad" in texts:
-            raise ValueError("bad")
         return [text.upper() for text in texts]
 
 
@@ -56,34 +54,6 @@ def test_a_large_request_goes_in_parts_and_a_small_one_does_not_wait_for_all_of_
 
     assert working(scenario, doer, batch_texts=4) == [large, ["B"]]
     assert [len(texts) for _, texts in doer.called] == [4, 1, 4, 2]
-
-
-def test_one_that_fails_does_not_fail_the_others():
-    async def scenario(batches):
-        asked = [batches.submit("e", texts) for texts in (["a"], ["b", "bad"], ["c"])]
-        return await asyncio.gather(*asked, return_exceptions=True)
-
-    first, failed, last = working(scenario)
-    assert (first, last) == (["A"], ["C"])
-    assert isinstance(failed, ValueError)
-
-
-def test_what_was_cancelled_is_not_begun():
-    doer = Doer()
-    doer.go.clear()
-
-    async def scenario(batches):
-        first = batches.submit("e", ["a"])
-        while not doer.called:
-            await asyncio.sleep(0.001)
-        gone, stays = (batches.submit("e", [text]) for text in ("b", "c"))
-        await asyncio.sleep(0)
-        gone.cancel()
-        doer.go.set()
-        return await first, await stays, batches.waiting
-
-    assert working(scenario, doer) == (["A"], ["C"], 0)
-    assert doer.called == [("e", ["a"]), ("e", ["c"])]
 
 
 def test_a_batch_that_outlives_the_batcher_is_known_and_not_waited_for():

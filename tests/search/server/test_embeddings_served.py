@@ -5,7 +5,8 @@ import base64
 import numpy as np
 import pytest
 
-from helpers.serving import running
+from helpers.serving import demo_passages, running, searcher_of
+from metasearch.encoders.load import load_encoder
 
 TEXTS = ["Where is the key?", "Der Schlüssel liegt unter der Matte.", "กุญแจอยู่ใต้พรม", "مفتاح", "a b c", "Ключ"]
 
@@ -17,17 +18,11 @@ def vectors(answer):
 
 
 @pytest.mark.slow
-def test_vectors_are_those_of_the_encoder_in_the_role_of_documents(served, searcher):
-    status, answer = served.post("/v1/embeddings", {"input": TEXTS, "model": "mini"})
-    assert status == 200
-    assert [row["index"] for row in answer["data"]] == list(range(len(TEXTS)))
-    np.testing.assert_allclose(vectors(answer), searcher.encoder.encode(TEXTS, "candidate"), atol=1e-6)
-
-
-@pytest.mark.slow
-def test_input_type_is_the_role(searcher):
-    encoder = PromptedEncoder(searcher.encoder)
-    with running(Of(encoder)) as server:
+def test_input_type_is_the_role(tmp_path):
+    """The encoder reads each role with a prompt of its own."""
+    prompts = {"query": "q: ", "document": "d: ", "text": "t: "}
+    encoder = load_encoder("tiny", device="cpu", prompts=prompts)
+    with running(searcher_of(tmp_path / "index", demo_passages("de")[:3], encoder)) as server:
         for kind, role in ROLES.items():
             _, answer = server.post("/v1/embeddings", {"input": "a text", "input_type": kind})
             np.testing.assert_allclose(vectors(answer), encoder.encode(["a text"], role), atol=1e-6)
@@ -35,37 +30,16 @@ def test_input_type_is_the_role(searcher):
             assert all(np.abs(vectors(answer) - encoder.encode(["a text"], other)).max() > 1e-3 for other in others)
 
 
-class PromptedEncoder:
-    """An encoder that reads each role in another way: with the role's name before the text."""
-
-    def __init__(self, encoder):
-        self.inner = encoder
-
-    def encode(self, texts, role):
-        return self.inner.encode([f"{role}: {text}" for text in texts], "text")
-
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
-
-
-class Of:
-    """An index without passages."""
-
-    def __init__(self, encoder):
-        self.encoder, self.languages = encoder, {}
-
-    def encode_queries(self, texts):
-        return self.encoder.encode(texts, "question")
-
-    def encode_documents(self, texts):
-        return self.encoder.encode(texts, "candidate")
-
-
-def test_base64_is_little_endian_float32(served):
-    _, floats = served.post("/v1/embeddings", {"input": TEXTS})
+def test_vectors_are_those_of_the_encoder_in_the_role_of_documents_and_base64_is_little_endian_float32(
+    served, searcher
+):
+    expected = searcher.encoder.encode(TEXTS, "candidate")
+    _, floats = served.post("/v1/embeddings", {"input": TEXTS, "model": "mini"})
+    assert [row["index"] for row in floats["data"]] == list(range(len(TEXTS)))
+    np.testing.assert_allclose(vectors(floats), expected, atol=1e-6)
     _, packed = served.post("/v1/embeddings", {"input": TEXTS, "encoding_format": "base64"})
     read = [np.frombuffer(base64.b64decode(row["embedding"]), "<f4") for row in packed["data"]]
-    np.testing.assert_allclose(read, vectors(floats), atol=1e-6)
+    np.testing.assert_allclose(read, expected, atol=1e-6)
 
 
 @pytest.mark.slow

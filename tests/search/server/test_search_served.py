@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers.serving import demo_passages, running
+from helpers.serving import running
 from metasearch.search.index import mapped_vectors
 from metasearch.search.settings import RankingSettings
 
@@ -13,40 +13,33 @@ def test_hits_are_those_of_the_searcher_best_first(served, searcher):
     assert status == 200
     for query, found, expected in zip(queries, answer["results"], searcher.search(queries, top_k=4), strict=True):
         assert found["query"] == query
-        assert [hit["text"] for hit in found["hits"]] == [hit.passage.text for hit in expected]
+        for name in ("text", "file", "line", "language"):
+            assert [hit[name] for hit in found["hits"]] == [getattr(hit.passage, name) for hit in expected]
         assert [hit["score"] for hit in found["hits"]] == pytest.approx([hit.score for hit in expected], abs=2e-6)
         scores = [hit["score"] for hit in found["hits"]]
         assert scores == sorted(scores, reverse=True)
 
 
-def test_a_hit_says_where_it_stands(served):
-    passage = demo_passages("en")[5]
-    _, answer = served.post("/search", {"query": passage.text, "top_k": 1})
-    (hit,) = answer["results"][0]["hits"]
-    assert (hit["file"], hit["line"], hit["language"]) == (passage.file, passage.line, passage.language) == (
-        "en.jsonl", 2, "en",
-    )  # fmt: skip
-
-
-def test_hybrid_ranks_by_words_too(served, searcher):
-    query = "Pharos"
-    expected = [hit.passage.text for hit in searcher.search([query], top_k=3, hybrid=True)[0]]
-    _, plain = served.post("/search", {"query": query, "top_k": 3})
-    _, hybrid = served.post("/search", {"query": query, "top_k": 3, "hybrid": True})
-    assert [hit["text"] for hit in hybrid["results"][0]["hits"]] == expected
+@pytest.mark.parametrize(
+    ("query", "how", "ranking"),
+    [
+        ("Pharos", {"top_k": 3}, "hybrid"),
+        ("Where do keepers live?", {"top_k": 9, "by": "passage"}, "expand"),
+    ],
+)
+def test_hybrid_and_expand_rank_as_the_searcher_does(served, searcher, query, how, ranking):
+    expected = [hit.passage.text for hit in searcher.search([query], **how, **{ranking: True})[0]]
+    _, plain = served.post("/search", {"query": query, **how})
+    _, asked = served.post("/search", {"query": query, **how, ranking: True})
+    assert [hit["text"] for hit in asked["results"][0]["hits"]] == expected
     assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
 
 
-def test_expand_scores_passages_with_their_like_in_other_languages(served, searcher, monkeypatch):
-    query = "Where do keepers live?"
-    expected = [hit.passage.text for hit in searcher.search([query], top_k=9, expand=True, by="passage")[0]]
-    _, plain = served.post("/search", {"query": query, "top_k": 9, "by": "passage"})
-    _, moved = served.post("/search", {"query": query, "top_k": 9, "by": "passage", "expand": True})
-    assert [hit["text"] for hit in moved["results"][0]["hits"]] == expected
-    assert [hit["text"] for hit in plain["results"][0]["hits"]] != expected
+def test_an_index_that_is_too_large_to_expand_is_an_error_of_the_key(served, searcher, monkeypatch):
+    searcher.search(["bees"], expand=True)
     monkeypatch.setattr(mapped_vectors, "MOST", 1)
     monkeypatch.delitem(vars(searcher.store), "_expanded")
-    status, answer = served.post("/search", {"query": query, "expand": True})
+    status, answer = served.post("/search", {"query": "bees", "expand": True})
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (422, "cannot_expand", "expand")
     assert answer["error"]["message"].startswith("expand: expansion compares all passages with each other, at most 1")
 

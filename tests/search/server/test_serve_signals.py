@@ -6,14 +6,14 @@ import signal
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from helpers.forks import Fork, metasearch
 from helpers.moments import NUMBERS
-from helpers.serving import demo_passages, eventually, searcher_of
+from helpers.serving import Running, counted, demo_passages, eventually, searcher_of
 from metasearch.encoders.load import load_encoder
 from metasearch.search import indexes
 
@@ -49,52 +49,35 @@ def serve(*flags):
 
 @contextmanager
 def server(*flags):
-    """Run `metasearch serve` in a process of its own; yields it with its port."""
+    """Run `metasearch serve` in a process of its own; yields it, and how to ask it."""
     process = Fork(serve(*flags))
     try:
         process.wait_until(lambda: process.out.exists() and "\n" in process.out.read_text(encoding="utf-8"))
-        yield (
-            process,
-            int(json.loads(process.out.read_text(encoding="utf-8"))["address"].rpartition(":")[2].rstrip("/")),
-        )
+        address = json.loads(process.out.read_text(encoding="utf-8"))["address"]
+        yield process, Running(int(address.rpartition(":")[2].rstrip("/")), None, None, None)
     finally:
         process.send_signal(signal.SIGKILL)
         process.finished()
 
 
-def embed(port, text):
+def embed(served, text):
     """Return status and body of a request; None where the connection is closed without an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request("POST", "/v1/embeddings", json.dumps({"input": text}), {"content-type": "application/json"})
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
-    except OSError:
-        return None
-    finally:
-        connection.close()
+    with suppress(OSError):
+        return served.post("/v1/embeddings", {"input": text})
 
 
-def waiting(port):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", "/metrics")
-    lines = connection.getresponse().read().decode().splitlines()
-    connection.close()
-    return float(next(line for line in lines if line.startswith("metasearch_waiting_requests ")).split()[1])
-
-
-def under_way(port, count=1):
-    eventually(lambda: waiting(port) == count)
+def under_way(served, count=1):
+    eventually(lambda: counted(served, "metasearch_waiting_requests") == count)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
 def test_what_was_begun_is_finished_and_an_idle_connection_is_not_waited_for(number):
-    with server("--grace=60", "--host=0.0.0.0") as (process, port), ThreadPoolExecutor(1) as pool:
-        idle = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with server("--grace=60", "--host=0.0.0.0") as (process, served), ThreadPoolExecutor(1) as pool:
+        idle = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
         idle.request("GET", "/health")
         assert idle.getresponse().read()
-        asked = pool.submit(embed, port, "sleep 3")
-        under_way(port)
+        asked = pool.submit(embed, served, "sleep 3")
+        under_way(served)
         process.send_signal(number)
         status, content = asked.result()
         began = time.monotonic()
@@ -106,16 +89,16 @@ def test_what_was_begun_is_finished_and_an_idle_connection_is_not_waited_for(num
         assert "stopping: requests to finish first: 1" in said
         assert OPEN in said  # others can reach it, without a token
         assert "Traceback" not in said
-        assert embed(port, "too late") is None
+        assert embed(served, "too late") is None
         idle.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
 def test_what_takes_longer_than_the_grace_gets_503_and_the_process_does_not_wait_for_it(number):
     """It holds one thread for as long as it likes, such as what the first `expand` of a large index takes."""
-    with server("--grace=1") as (process, port), ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(embed, port, "sleep 100")
-        under_way(port)
+    with server("--grace=1") as (process, served), ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(embed, served, "sleep 100")
+        under_way(served)
         process.send_signal(number)
         status, content = asked.result()
         _, _, said = process.finished()
@@ -127,9 +110,9 @@ def test_what_takes_longer_than_the_grace_gets_503_and_the_process_does_not_wait
 
 
 def test_a_second_signal_does_not_wait():
-    with server("--grace=60") as (process, port), ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(embed, port, "sleep 4") for _ in range(2)]
-        under_way(port, 2)
+    with server("--grace=60") as (process, served), ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(embed, served, "sleep 4") for _ in range(2)]
+        under_way(served, 2)
         process.send_signal(signal.SIGINT)
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)

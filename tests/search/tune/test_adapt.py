@@ -298,9 +298,7 @@ def test_the_command_line_lists_uses_and_refuses(pages, tmp_path, monkeypatch):
     Path("shop").mkdir()
     Path("shop/index").symlink_to(pages)  # as in the folder of a tuning
     assert metasearch("adapt", "shop", "--use", "cli").stdout == "adapter: cli\n"
-    assert (
-        "postgresql://localhost/shop/help: expected the folder"
-        in metasearch("adapt", "postgresql://localhost/shop/help", "--list", code=2).stderr
-    )
+    address = "postgresql://localhost/shop/help"
+    assert f"{address}: expected the folder" in metasearch("adapt", address, "--list", code=2).stderr
     wrong = metasearch("adapt", pages, "--use", "clii", code=2)
     assert "Did you mean 'cli'" in wrong.stderr

@@ -1,8 +1,7 @@
-"""The query adapter in closed form: its formula in float64, and what it is for."""
+"""The query adapter in closed form: its formula in float64."""
 
 import numpy as np
 
-from metasearch.search.index.maps import mapped
 from metasearch.search.tune.adapt.metric import metric_adapter
 
 D = 5
@@ -26,14 +25,3 @@ def test_no_difference_leaves_the_identity():
     rounding = np.float32(1e-7) * RNG.standard_normal((9, D)).astype(np.float32)
     for offset, answers in ((0 * OFFSET, NONE), (rounding[0], ANSWERS[:1] + rounding)):
         assert np.array_equal(metric_adapter(offset, answers, queries=9), np.eye(D, dtype=np.float32))
-
-
-def test_a_direction_that_all_queries_share_stops_deciding():
-    pages = np.eye(3, dtype=np.float32)
-    query = np.array([0.5, 0, 0.9], np.float32)  # means page 0, and looks like page 2 as all queries do
-    offset = pages.mean(0) - np.array([1 / 3, 1 / 3, 1.5], np.float32)
-    matrix = metric_adapter(offset, np.zeros((0, 3), np.float32))
-    assert (pages @ query).argmax() == 2
-    found = mapped(query[None], matrix)
-    assert (found @ pages.T).argmax() == 0
-    assert np.isclose(np.linalg.norm(found), 1)

@@ -55,17 +55,6 @@ def test_equal_differences_and_those_of_rounding_have_the_p_of_their_signs_alone
     assert any_above_zero(np.full((1, count), 0.1), ["one"] * count) == 1.0
 
 
-@pytest.mark.parametrize("clusters", [8, 30])
-def test_no_more_than_5_percent_of_true_nulls_are_rejected_however_many_lines_there_are(clusters):
-    random, tunings = np.random.default_rng(0), 400
-    names, rejected = [str(i // 2) for i in range(2 * clusters)], 0
-    for _ in range(tunings):
-        common = random.standard_normal(clusters).repeat(2)
-        rejected += any_above_zero(common + random.standard_normal((10, 2 * clusters)), names) < 0.05
-    # 400 at 5 %: the deviation is √(0.05 · 0.95 / 400) = 1.1 %.
-    assert rejected / tunings <= 0.05 + 3 * 0.011
-
-
 def test_a_gain_has_to_survive_losses_that_no_cluster_shows():
     """A loss of 0.2 in a share q makes a gain g to 0 if (1 - q) g = 0.2 q; ten clusters show none with (1 - q)^10."""
     names = [str(i) for i in range(10)]

@@ -85,16 +85,6 @@ def test_only_steps_that_would_be_kept_need_a_control():
     assert (own.choose(), own.uncontrolled()) == (0, [TUNED])
 
 
-def test_training_that_learns_nothing_but_a_form_is_rarely_kept():
-    """A form adds 0.2 by labels and by shuffled labels alike. Of 200, 5 % are 10; 20 at most are kept."""
-    rng, kept = np.random.default_rng(0), 0
-    for _ in range(200):
-        base = rng.uniform(0.2, 0.5, GROUPS)
-        tuned, control = (base + 0.2 + rng.normal(0, 0.05, GROUPS) for _ in range(2))
-        kept += table(base, tuned, control).choose() == 1
-    assert kept <= 20
-
-
 @pytest.mark.parametrize(("accept", "kept"), [(False, BASE), (True, TUNED)])
 def test_a_step_that_harms_the_search_in_one_language_is_kept_only_if_the_user_accepts_it(accept, kept):
     """Pages in other languages gain 0.5, and those in the question's language lose 0.1: all gain 0.2."""
