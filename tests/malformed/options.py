@@ -36,6 +36,7 @@ VALUES = [
     ("train --mode mono-bi --task stsb-en", "unknown task 'stsb-en'. Did you mean 'stsb'"),
     ("train --mode mono-bi --learner maml2", "unknown learner 'maml2'. Did you mean 'maml'"),
     ("train --mode mono-bi --task tatoeba --data TMP", "task 'tatoeba' is for evaluation only"),
+    ("evaluate --encoder tiny --pool all", "'--pool': unknown choice 'all'"),
     ("evaluate --encoder tiny --task demo-sts --pool bilingual", "--pool is for retrieval; task 'demo-sts'"),
     ("crossval --mode mono-bi --encoder tiny --folds a -o TMP/out", "--folds.*a"),
     ("crossval --mode mono-bi --encoder tiny --folds 0 -o TMP/out", "--folds"),
@@ -73,6 +74,10 @@ VALUES = [
     ("show demo --data x", "--data: no data is read; pass --mode or --check"),
     ("ls tasks --include TMP/nowhere", "--include .*nowhere: no such folder"),
     ("trian --mode mono-bi", "no command 'trian'. Did you mean 'train'"),
+    (
+        "serve qdrant://ada:s3cret@h/help --port 0",
+        "qdrant://ada@h/help: unknown store .* Copies in Qdrant are gone: use",
+    ),
     *(
         (
             f"search {name}://ada:s3cret@h/help key",

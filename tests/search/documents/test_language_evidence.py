@@ -112,6 +112,11 @@ def test_addresses_that_all_pages_name_or_a_single_one_make_no_translation(named
     assert group_pages(languages, stored) == group_pages(languages)
 
 
+def test_numbers_alone_make_no_translation():
+    names = {"guide/1-intro.md": "", "guide/2-intro.md": "", "guide/3-intro.md": ""}
+    assert len({*group_pages(names).values()}) == 3
+
+
 def test_the_lang_of_a_template_does_not_count_against_names_and_texts(tmp_path, caplog):
     page = '<html lang="en"><title>{0}</title><p>{1}</html>'
     assert of_passages(write(tmp_path / "a", {"en": "en", "de": "de"}, page, ".html")) == {"en": {"en"}, "de": {"de"}}

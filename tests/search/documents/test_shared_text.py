@@ -53,6 +53,14 @@ def test_menus_footers_and_the_name_of_the_site_are_left_out_and_named_in_one_li
     ]
 
 
+def test_who_wants_them_keeps_them(tmp_path, caplog):
+    folder_of(tmp_path / "site", PAGE)
+    kept = texts(tmp_path / "site", keep_repeated=True)["07"]
+    assert kept.startswith("Page 7 - Acme Help\nAcme Help\n\nSearch\n\nPage 7")
+    assert kept.endswith("Help content debug info\n\nContact")
+    assert caplog.messages == []
+
+
 def test_text_files_and_markdown_are_pages_too_and_code_and_tables_stay_whole(tmp_path):
     folder_of(tmp_path / "text", TEXT, suffix="txt")
     assert texts(tmp_path / "text")["07"] == "Page 7\n\nText 7.\n\nNote\n\nUnplug the machine first.\n\nMore 7."
