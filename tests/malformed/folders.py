@@ -71,8 +71,6 @@ RUNS = [
 ]  # fmt: skip
 STOPPED = [
     ("not finished", "compare", 5, "is not finished; continue with"),
-    ("unfinished, no state.json", "resume", 5, "state.json: the checkpoint is damaged",
-        without("stopped/checkpoint/state.json")),
 ]  # fmt: skip
 STUDIES = [
     ("study.yaml is no YAML", "resume", 2, r"study.yaml:\d+: not YAML", spoil("study/study.yaml", "a: [1\n")),

@@ -95,6 +95,17 @@ def test_a_trained_step_is_not_kept_unless_it_beats_the_best_one_without_trainin
     )
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "kept"), [(0.001, 0.002, 1), (0.2, 0.201, 2), (0.2, 0.4, 3), (0.001, 0.2, 3)]
+)
+def test_the_simplest_trained_line_that_no_other_beats_is_kept(first, second, kept):
+    """Twelve groups: training adds `first` to the projection, and balanced scores `second`, give or take 0.02."""
+    noise = 0.02 * np.resize([1, -1], 12)
+    projection = 0.3 + 0.01 * np.arange(12)
+    lines = table(np.full(12, 0.1), projection, projection + first + noise, projection + second - noise)
+    assert lines.choose() == kept
+
+
 @pytest.mark.parametrize(("more", "kept"), [(0.01, PROJECTION), (0.2, Step("adapter", True))])
 def test_a_step_with_labels_also_has_to_beat_the_best_search_without_them(more, kept):
     """The projection gains 0.2, and the adapter 0.01 or 0.2 more, give or take 0.1: its gain is against projection."""
