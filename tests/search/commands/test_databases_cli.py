@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said_before_anything_is_indexed(run, tmp_path):
     assert not (tmp_path / "i").exists()
 
 
-@pytest.mark.parametrize("start", ["qdrant://", "qdrants://", "http://", "https://"])
+@pytest.mark.parametrize("start", ["qdrant://", "qdrants://"])
 def test_an_address_in_qdrant_is_one_line_that_names_what_to_use(run, tmp_path, start):
     address = f"{start}ada:s3cret@localhost:6333/help"
     instead = "use PostgreSQL (docs/postgresql.md), or a store of your own (CONTRIBUTING.md#a-store)"
