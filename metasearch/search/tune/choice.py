@@ -85,6 +85,7 @@ class Choice:
         changes: by language and side, of the kept line.
         moved: questions whose scores the kept line changes; the greatest gain first.
         untested: languages, and their groups, that are too few to test whether the kept line harms them.
+        ended: lines whose training ended early.
     """
 
     measure: str
@@ -101,6 +102,7 @@ class Choice:
     changes: tuple[Change, ...] = ()
     moved: tuple[Moved, ...] = ()
     untested: tuple[str, ...] = ()
+    ended: int = 0
 
     @classmethod
     def of(cls, table: Table) -> Self:
@@ -137,6 +139,7 @@ class Choice:
             table.measure, len(base), len(folds), tuple(standings.values()), standings[kept], nested, behind, least_p,
             others, refused, (), _changes(table, first, kept, level), moved,
             tuple(f"{name} ({count})" for name, count in table.untested.items()) if kept != first else (),
+            table.ended,
         )  # fmt: skip
 
     @property
@@ -186,7 +189,8 @@ class Choice:
             than = f"{self.best}: {self.behind.shown()}"
             return f"No other one is significantly better; the highest score has {than}."
         if self.standings[0].kept:
-            alone = "Nothing else may be kept." if self.refused else "Nothing else was tried."
+            tried = "Nothing else was trained for all folds." if self.ended else "Nothing else was tried."
+            alone = "Nothing else may be kept." if self.refused else tried
             return "Nothing else is better." if len(self.standings) > 1 + len(self.refused) else alone
         tried = " that was tried" if self.dropped else ""
         return f"Nothing else{tried} is better."

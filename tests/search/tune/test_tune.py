@@ -210,6 +210,8 @@ def test_scores_at_the_limit_have_an_exact_bound_and_nothing_is_said_of_steps_th
     choice = Choice.of(table(*[np.ones(12)] * lines))
     low = 100 * 0.025 ** (1 / 12)
     tried = "Nothing else was tried." if lines == 1 else "Nothing else is better."
+    ended = Choice.of(replace(table(*[np.ones(12)] * lines), ended=1))
+    assert ("Nothing else was trained for all folds." in str(ended)) == (lines == 1)
     assert f"map@20 × 100 is 100.0 ({low:.1f} to 100.0) on 12 held-out questions in 4 folds. {tried}" in str(choice)
     assert "worse" not in str(choice)
 
