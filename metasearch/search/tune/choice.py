@@ -78,7 +78,7 @@ class Choice:
         nested: its gain where the questions of each fold are scored by what the other folds choose; None where that is
             the same, or where nothing could be chosen without a fold.
         behind: difference of the best one from the kept one on all questions.
-        least_p: smallest p-value that its groups allow; without a fold, unless the first one is kept.
+        least_p: smallest corrected p-value that its groups allow; without a fold, unless the first one is kept.
         others: fold → what is chosen without it, where that is not the kept one.
         refused: name of a line that would be kept → why it is not.
         dropped: steps that there was no time to try.
@@ -123,7 +123,7 @@ class Choice:
         }  # fmt: skip
         without = {fold: table.without(fold) for fold in folds}
         chosen = {fold: each.choose() for fold, each in without.items()}
-        least_p = min(each.least_p for each in without.values()) if kept else table.least_p
+        least_p = table.correction * (min(each.least_p for each in without.values()) if kept else table.least_p)
         others = {fold: str(standings[line]) for fold, line in chosen.items() if line != kept}
         nested = None
         if kept and others and least_p < ALPHA:
