@@ -83,7 +83,7 @@ VALUES = [
             f"search {name}://ada:s3cret@h/help key",
             f"{name}://ada@h/help: unknown store .* Copies in Qdrant are gone: use",
         )
-        for name in ("qdrant", "qdrants", "http", "https")
+        for name in ("qdrant", "qdrants")
     ),
 ]
 PLACES = [

@@ -11,7 +11,7 @@ from metasearch.search.index.database import INNER, exists
 from metasearch.search.index.local import LocalStore
 from metasearch.search.settings import without_password
 
-_FORMER = ("qdrant", "qdrants", "http", "https")
+_FORMER = ("qdrant", "qdrants")
 """Schemes of Qdrant, in which earlier releases kept copies."""
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import pickle
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -133,7 +132,6 @@ def update(
         done = store.finish(found.files, new, unknown)
         assert done.quantised  # caches what goes through a projection
         passages, languages, neutral = done.places, done.languages, done.plan.languages
-        shutil.rmtree(folder / "shards", ignore_errors=True)  # texts for jobs, of an earlier release
     files = {each.file.path: each.file.sha256 for each in found.files}
     return UpdateResult(
         encoder=kind.encoder,

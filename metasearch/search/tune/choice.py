@@ -78,13 +78,14 @@ class Choice:
         nested: its gain where the questions of each fold are scored by what the other folds choose; None where that is
             the same, or where nothing could be chosen without a fold.
         behind: difference of the best one from the kept one on all questions.
-        least_p: smallest p-value that its groups allow; without a fold, unless the first one is kept.
+        least_p: smallest corrected p-value that its groups allow; without a fold, unless the first one is kept.
         others: fold → what is chosen without it, where that is not the kept one.
         refused: name of a line that would be kept → why it is not.
         dropped: steps that there was no time to try.
         changes: by language and side, of the kept line.
         moved: questions whose scores the kept line changes; the greatest gain first.
         untested: languages, and their groups, that are too few to test whether the kept line harms them.
+        ended: lines whose training ended early.
     """
 
     measure: str
@@ -101,6 +102,7 @@ class Choice:
     changes: tuple[Change, ...] = ()
     moved: tuple[Moved, ...] = ()
     untested: tuple[str, ...] = ()
+    ended: int = 0
 
     @classmethod
     def of(cls, table: Table) -> Self:
@@ -121,7 +123,7 @@ class Choice:
         }  # fmt: skip
         without = {fold: table.without(fold) for fold in folds}
         chosen = {fold: each.choose() for fold, each in without.items()}
-        least_p = min(each.least_p for each in without.values()) if kept else table.least_p
+        least_p = table.correction * (min(each.least_p for each in without.values()) if kept else table.least_p)
         others = {fold: str(standings[line]) for fold, line in chosen.items() if line != kept}
         nested = None
         if kept and others and least_p < ALPHA:
@@ -137,6 +139,7 @@ class Choice:
             table.measure, len(base), len(folds), tuple(standings.values()), standings[kept], nested, behind, least_p,
             others, refused, (), _changes(table, first, kept, level), moved,
             tuple(f"{name} ({count})" for name, count in table.untested.items()) if kept != first else (),
+            table.ended,
         )  # fmt: skip
 
     @property
@@ -186,7 +189,8 @@ class Choice:
             than = f"{self.best}: {self.behind.shown()}"
             return f"No other one is significantly better; the highest score has {than}."
         if self.standings[0].kept:
-            alone = "Nothing else may be kept." if self.refused else "Nothing else was tried."
+            tried = "Nothing else was trained for all folds." if self.ended else "Nothing else was tried."
+            alone = "Nothing else may be kept." if self.refused else tried
             return "Nothing else is better." if len(self.standings) > 1 + len(self.refused) else alone
         tried = " that was tried" if self.dropped else ""
         return f"Nothing else{tried} is better."

@@ -121,10 +121,10 @@ class Table:
     def p(self, line: int, among: Sequence[int] | None = None) -> float:
         """Return the p-value of the hypothesis that no other line is better than one; see `Gains`."""
         others = [other for other in (self.allowed if among is None else among) if other != line]
-        return min(1.0, self._correction * self._gains(others, line).p())
+        return min(1.0, self.correction * self._gains(others, line).p())
 
     @property
-    def _correction(self) -> float:
+    def correction(self) -> float:
         """Factor of p-values for the lines that ended early (Bonferroni), which would have been compared, too.
 
         Without it, the lines that are left would be chosen from all, and be tested as if no other had been tried.
@@ -154,7 +154,7 @@ class Table:
     def _better(self, lines: Sequence[int]) -> list[int]:
         """Return the lines that are significantly better than the first, by step-down."""
         first, *others = lines
-        return [others[i] for i in self._gains(others, first).significant(ALPHA / self._correction)]
+        return [others[i] for i in self._gains(others, first).significant(ALPHA / self.correction)]
 
     def _label_free(self, lines: Sequence[int]) -> int:
         return self._best([line for line in lines if not self.lines[line][0].learner] or lines[:1])

@@ -434,6 +434,8 @@ def test_an_address_is_told_from_a_folder_and_an_unknown_one_names_the_nearest()
     ]  # fmt: skip
     with pytest.raises(ConfigError, match=r"unknown store 'postgresq'. Did you mean 'postgresql'"):
         open_store("postgresq://localhost/shop/help")
+    with pytest.raises(ConfigError, match=r"^unknown store 'https'\. Known: postgres"):
+        open_store("https://help.example.org/")
 
 
 def test_a_store_of_your_own_may_have_the_name_of_a_former_one(monkeypatch):

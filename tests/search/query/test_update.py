@@ -155,13 +155,6 @@ def test_what_a_call_that_was_stopped_had_encoded_is_not_encoded_again(docs, mon
     assert everything(docs) == everything(docs, "whole")
 
 
-def test_texts_that_an_earlier_release_kept_for_jobs_are_deleted(docs):
-    index(docs)
-    write(docs.parent / "one/shards/plan.json", "{}")
-    index(docs)
-    assert not (docs.parent / "one/shards").exists()
-
-
 @pytest.mark.slow
 def test_documents_without_any_text_are_refused_and_an_index_stays_as_it_was(docs):
     index(docs)

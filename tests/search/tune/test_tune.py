@@ -190,20 +190,24 @@ def test_one_fold_that_changes_the_choice_is_named_with_the_gain_of_folds_that_d
     assert ("; where the other folds choose, the gain is " in str(rare)) == bool(rare.others)
 
 
-@pytest.mark.parametrize(("count", "folds", "kept", "said"), [
-    (6, 3, True, ". Without a fold, there are too few groups to leave the base encoder (smallest p 1/16, not below "
+@pytest.mark.parametrize(("count", "folds", "ended", "kept", "said"), [
+    (6, 3, 0, True, ". Without a fold, there are too few groups to leave the base encoder (smallest p 1/16, not below "
      "0.05). "),
-    (4, 2, False, ". There are too few groups to leave the base encoder (smallest p 1/16, not below 0.05). "),
-    (8, 4, True, " against the base encoder. "),
+    (4, 2, 0, False, ". There are too few groups to leave the base encoder (smallest p 1/16, not below 0.05). "),
+    (5, 5, 1, False, ". There are too few groups to leave the base encoder (smallest p 1/16, not below 0.05). "),
+    (8, 4, 0, True, " against the base encoder. "),
 ])  # fmt: skip
-def test_too_few_groups_for_a_choice_to_leave_the_base_encoder_are_named(count, folds, kept, said):
-    """Of `count` groups, a choice without a fold has `count - count / folds`, each with one of two signs."""
+def test_too_few_groups_for_a_choice_to_leave_the_base_encoder_are_named(count, folds, ended, kept, said):
+    """Of `count` groups, a choice without a fold has `count - count / folds`, each with one of two signs.
+
+    A step whose training ended early doubles the p-value of the other one.
+    """
     base = np.full(count, 0.3)
-    choice = Choice.of(table(base, base + 0.4 + 0.01 * np.arange(count), folds=folds))
+    choice = Choice.of(replace(table(base, base + 0.4 + 0.01 * np.arange(count), folds=folds), ended=ended))
     assert (choice.kept.step == PROJECTION) == kept
     assert said in str(choice)
-    left = count - count // folds if kept else count
-    assert (choice.least_p, "too few" in str(choice)) == (0.5**left, 0.5**left >= 0.05)
+    least = (1 + ended) * 0.5 ** (count - count // folds if kept else count)
+    assert (choice.least_p, "too few" in str(choice)) == (least, least >= 0.05)
     assert choice.kept.gain.mean == pytest.approx((0.4 + 0.01 * (count - 1) / 2) * kept)
 
 
@@ -213,6 +217,8 @@ def test_scores_at_the_limit_have_an_exact_bound_and_nothing_is_said_of_steps_th
     choice = Choice.of(table(*[np.ones(12)] * lines))
     low = 100 * 0.025 ** (1 / 12)
     tried = "Nothing else was tried." if lines == 1 else "Nothing else is better."
+    ended = Choice.of(replace(table(*[np.ones(12)] * lines), ended=1))
+    assert ("Nothing else was trained for all folds." in str(ended)) == (lines == 1)
     assert f"map@20 × 100 is 100.0 ({low:.1f} to 100.0) on 12 held-out questions in 4 folds. {tried}" in str(choice)
     assert "worse" not in str(choice)
 
