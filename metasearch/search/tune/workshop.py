@@ -136,7 +136,7 @@ class Workshop:
             second, on_cpu = learner.second_order, encoder.device.type == "cpu"
             outcome = factory.fit(
                 learner, trained, recipe, seed=config.seed, precision="float32" if second else self.encoder.precision,
-                # Activations grow with the labels: 1.2 GB for 26 questions with `e5`. Again costs a quarter more time.
+                # Activations grow with the labels: 1.2 GB for 26 questions with `e5`. Twice takes a quarter more time.
                 checkpointing="gradcache" if on_cpu and not second else "auto", callback=callback, vectors=vectors,
             )  # fmt: skip
             if outcome.reason == "interrupted":
