@@ -1,4 +1,4 @@
-"""Saved corpora: the pairs are those of the files, whether `datasets` or an earlier version wrote the folder."""
+"""Saved corpora have the same pairs as their files, whether `datasets` or an earlier version wrote the folder."""
 
 import pytest
 

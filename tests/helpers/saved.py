@@ -13,7 +13,7 @@ NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine
 
 
 def write_lines(folder, count=50, languages=("de", "fr")):
-    """Write files of so many lines each, of which some stand twice and one has no tab."""
+    """Write files with so many lines each: some lines stand twice, and one has no tab."""
     folder.mkdir(parents=True)
     for code in languages:
         lines = [f"{NUMBERS[i % 10]} {i}\t{code} {'long ' * (3 * (i % 10))}{i}" for i in range(count)]

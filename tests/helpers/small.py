@@ -106,7 +106,7 @@ def triplets(texts: Iterator[str], size: int) -> list[Triplet]:
 
 
 def translated(texts: Iterator[str], size: int) -> list[Triplet]:
-    """Return such triplets with translations; those of a question that two share are in two languages."""
+    """Return such triplets with translations; a question that two triplets share has translations in two languages."""
     plain = triplets(texts, size)
     said = [Question(t.question.id, "ar" if i % 2 else "hi", next(texts), "article") for i, t in enumerate(plain)]
     return [replace(triplet, translation=each) for triplet, each in zip(plain, said, strict=True)]

@@ -74,7 +74,7 @@ def test_after_training_the_map_of_the_trained_encoder_is_at_the_end_of_the_mode
     encoder = open_checkpoint(str(runs / "after/model"), benchmark.task.max_length)
     assert is_neutral(encoder)
     found = evaluate(encoder, benchmark.split.test, benchmark.measures).mean("pearson")
-    # The model's map is in float32, that of the scores in float64.
+    # The model's map is in float32, and the scores are computed in float64.
     assert found == pytest.approx(mean(runs / "after", "maml+neutral"), abs=1e-6)
     assert apart(encoder, benchmark) < 1e-5
     del encoder.model[-2:]  # the map and what normalises after it

@@ -38,7 +38,7 @@ ROUNDED = 3e-4
 
 
 def queries(count=4):
-    """Return vectors of length 1, as those of an encoder are."""
+    """Return vectors of length 1, as an encoder does."""
     found = indexes.queries(count)
     return found / np.linalg.norm(found, axis=1, keepdims=True)
 
@@ -242,7 +242,7 @@ def site(tmp_path_factory):
     for line, tag in enumerate(indexes.LANGUAGES * 3, 1):
         found += [("site/rows.csv", line, tag, {"group": line // 4} if line < 7 else {})] * 2  # two passages a row
     vectors = made(len(found), seed=3).vectors
-    # Translations are near each other, as those of an encoder are.
+    # Translations are near each other, as an encoder puts them.
     names = [path_without_language(file) for file, *_ in found]
     means = dict(zip(dict.fromkeys(names), made(len(names), seed=4).vectors, strict=False))
     vectors = vectors + np.array([means[name] for name in names])

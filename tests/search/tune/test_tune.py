@@ -1,8 +1,10 @@
 """Tuning: labels are held out by group, the simplest step that is good enough is kept, a stop loses no score."""
 
+import gc
 import json
 import re
 import shutil
+import weakref
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
@@ -20,6 +22,7 @@ from metasearch.data.labels import load_labels
 from metasearch.data.records import Candidate
 from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
+from metasearch.pipelines import factory
 from metasearch.pipelines.folders import open_run
 from metasearch.runs.callbacks import Callback
 from metasearch.runs.folder import RunFolder
@@ -257,6 +260,29 @@ def test_a_step_that_is_behind_is_trained_for_no_further_fold(tmp_path, monkeypa
     said = "'projection + fine-tune' was trained for 1 of 3 folds: it finds no more there than the best step without"
     assert said in result.report
     assert "lack of time" not in result.report
+
+
+def test_a_fold_frees_the_encoder_of_the_last_one_and_recomputes_activations(tmp_path, monkeypatch):
+    """Nothing collects garbage but the tuning itself."""
+    fit, alive, weights, how = factory.fit, [], [], []
+
+    def recorded(learner, *args, checkpointing, **others):
+        alive.append([each() is not None for each in weights])
+        weights.append(weakref.ref(next(learner.encoder.model.parameters())))
+        how.append(checkpointing)
+        return fit(learner, *args, checkpointing=checkpointing, **others)
+
+    monkeypatch.setattr(factory, "fit", recorded)
+    monkeypatch.setattr(training, "_MOST_EPISODES", 1)
+    monkeypatch.setattr(Table, "improvable", lambda self: True)
+    monkeypatch.setattr(Table, "behind", lambda self: [])
+    gc.disable()
+    try:
+        ms.tune(rows(), tmp_path / "out", encoder="tiny", folds=3)
+    finally:
+        gc.enable()
+    assert alive[:3] == [[], [False], [False, False]]
+    assert {*how} == {"gradcache"}
 
 
 def test_a_step_without_all_folds_is_not_compared_but_counts_in_the_correction():
