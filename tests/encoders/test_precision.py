@@ -13,6 +13,7 @@ from helpers.backbones import OTHERS, make
 from metasearch.encoders.device import fast_in_bfloat16
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.low.attention import Attention
+from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear
 from metasearch.errors import ConfigError, EncoderError
 from metasearch.search.index.base import Kind
@@ -52,13 +53,16 @@ def test_each_text_of_a_row_attends_to_itself_alone_however_long_the_others_are(
 
 
 @pytest.mark.slow
-def test_a_vector_never_depends_on_its_batch():
+def test_a_vector_does_not_depend_on_its_batch_without_amx():
     encoder = load_encoder("mini-e5", device="cpu")
     exact = encoder.encode(TEXTS, "candidate")
     together = encoder.choose_precision("bfloat16").encode(TEXTS, "candidate")
     assert encoder.precision == "bfloat16"
     assert 0.9995 < (together * exact).sum(1).min() < 1 - 1e-7
     alone = np.concatenate([encoder.encode([text], "candidate") for text in TEXTS])
+    if torch.cpu.get_capabilities().get("amx_tile"):  # oneDNN sums a row in another order among more of them
+        assert (alone * together).sum(1).min() > 0.9999
+        return
     assert np.array_equal(alone, together)
     assert np.array_equal(encoder.encode([*TEXTS[3:], "and another text", *TEXTS[:3]], "candidate")[-3:], together[:3])
 
@@ -108,6 +112,18 @@ def test_what_cannot_be_converted_stays_in_float32_and_a_line_says_so(caplog, mo
     assert encoder.choose_precision("bfloat16").precision == "float32"
     assert "tiny: encodes in float32, not bfloat16" in caplog.text
     assert load_encoder("tiny", device="cpu", precision="auto").precision == "float32"  # which is fast anyway
+
+
+def test_rounding_that_depends_on_the_batch_does_not_keep_an_encoder_in_float32(monkeypatch):
+    # On CPUs with AMX, other texts of a batch change vectors of a fine-tuned `e5` by half a percent.
+    rounded = LowBert.vectors
+
+    def vectors(self, columns, rows, output):
+        found = rounded(self, columns, rows, output)
+        return found + 0.02 * found.roll(1, -1) * (len(rows) > 1)
+
+    monkeypatch.setattr(LowBert, "vectors", vectors)
+    assert load_encoder("tiny", device="cpu", precision="bfloat16").precision == "bfloat16"
 
 
 def test_int8_of_an_earlier_release_is_refused_or_read(tmp_path, monkeypatch):
