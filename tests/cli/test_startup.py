@@ -1,5 +1,6 @@
 """Commands that need no encoder load no torch."""
 
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,15 @@ HEAVY = ("torch", "transformers", "sentence_transformers", "learn2learn", "scipy
 
 HELP = ("--help", "train --help", "doctor --help", "ls", "show maml-align")
 SHOW = ("show demo", "show demo --mode mono-bi-multi", "show demo-sts --mode mono-bi")
+
+
+@pytest.mark.parametrize(("command", "kernels"), [("tune", "32"), ("serve", "128")])
+def test_commands_limit_the_kernels_that_onednn_keeps(command, kernels, monkeypatch):
+    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    monkeypatch.setenv(name, "")  # so that it is as before after the test
+    monkeypatch.delenv(name)
+    metasearch(command, "--help")
+    assert os.environ[name] == kernels
 
 
 @pytest.mark.slow

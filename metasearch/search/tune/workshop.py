@@ -1,5 +1,6 @@
 """Makes and scores the encoders of the steps."""
 
+import copy
 import gc
 import time
 from collections.abc import Sequence
@@ -123,7 +124,10 @@ class Workshop:
         vectors: TextEncoder | None = None if step.aligned else self.vectors
         start = config.encoder.model_copy(update={"name": str(self.aligned)}) if step.aligned else config.encoder
         if step.trains or step.aligned:
-            encoder = load_encoder(start, benchmark.task.max_length, device=config.device)
+            loaded = load_encoder(start, benchmark.task.max_length, device=config.device)
+            encoder = _with_tokenizer_of(self.encoder, loaded)
+            del loaded
+            gc.collect()
         else:
             encoder = Encoder(self.encoder.model, self.encoder.name, self.encoder.max_length)
         if step.projected and not step.aligned:
@@ -146,6 +150,14 @@ class Workshop:
     def _projection(self, benchmark: Benchmark, callback: Callback) -> Projection:
         settings = ProjectionSettings(languages=self.languages)
         return train_projection(self.encoder, benchmark, settings, callback, self.vectors)
+
+
+def _with_tokenizer_of(base: Encoder, encoder: Encoder) -> Encoder:
+    """Return an encoder with the equal tokenizer of another one, as each may take 250 MB; the weights are its own."""
+    model = encoder.model
+    weights = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    memo = {id(model[0].processor): base.model[0].processor, **weights}
+    return Encoder(copy.deepcopy(model, memo), encoder.name, encoder.max_length)
 
 
 def project_alone(encoder: Encoder, labels: Labels, callback: Callback) -> str:

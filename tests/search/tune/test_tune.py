@@ -262,13 +262,14 @@ def test_a_step_that_is_behind_is_trained_for_no_further_fold(tmp_path, monkeypa
     assert "lack of time" not in result.report
 
 
-def test_a_fold_frees_the_encoder_of_the_last_one_and_recomputes_activations(tmp_path, monkeypatch):
+def test_a_fold_frees_the_last_encoder_shares_its_tokenizer_and_recomputes_activations(tmp_path, monkeypatch):
     """Nothing collects garbage but the tuning itself."""
-    fit, alive, weights, how = factory.fit, [], [], []
+    fit, alive, weights, tokenizers, how = factory.fit, [], [], [], []
 
     def recorded(learner, *args, checkpointing, **others):
         alive.append([each() is not None for each in weights])
         weights.append(weakref.ref(next(learner.encoder.model.parameters())))
+        tokenizers.append(learner.encoder.model.tokenizer)
         how.append(checkpointing)
         return fit(learner, *args, checkpointing=checkpointing, **others)
 
@@ -282,6 +283,7 @@ def test_a_fold_frees_the_encoder_of_the_last_one_and_recomputes_activations(tmp
     finally:
         gc.enable()
     assert alive[:3] == [[], [False], [False, False]]
+    assert len({id(each) for each in tokenizers}) == 1
     assert {*how} == {"gradcache"}
 
 
