@@ -252,6 +252,7 @@ TABLES: dict[str, Callable[[], str]] = {
         index=[large_index.NAMES[name] for name in ("folder", "postgresql")], passages=["100,000"],
     ),
     "first-search": lambda: first_search_table(rows_of("first_search")),
+    "tuning-speed": lambda: first_search_table(rows_of("tuning_speed")),
     "serving": lambda: serving_table(rows_of("serving")),
     "index-recall": lambda: recall_table(rows_of("index_recall")),
     "encoding-precision": lambda: precision.table(rows_of("precision"), "encoding"),

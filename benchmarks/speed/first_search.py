@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +70,6 @@ class Revision:
         shutil.rmtree(new := self.index.with_name(f"{self.index.name}-one"), ignore_errors=True)
         return self.run("index", str(self.index.with_name("one.txt")), "--encoder", self.encoder, "-o", str(new))
 
-    def tune(self) -> tuple[float, float]:
-        """Tune on the labels and help pages of the example."""
-        shutil.rmtree(new := self.index.with_name(f"{self.index.name}-tuned"), ignore_errors=True)
-        example = Path(__file__).parents[2] / "docs/example"
-        labels, pages = str(example / "labels.csv"), str(example / "help-pages")
-        return self.run("tune", labels, "--documents", pages, "--encoder", self.encoder, "-o", str(new))
-
     def read_pages(self) -> tuple[float, float]:
         """Index pages that all changed in their last line alone."""
         for page in self.pages.rglob("*.html"):
@@ -85,9 +78,9 @@ class Revision:
         return self.run("index", str(self.pages), "--encoder", self.encoder, "-o", str(self.index))
 
 
+Case = Callable[[Revision], tuple[float, float]]
+
 CASES = {"first search": Revision.search, "start of the server": Revision.serve, "index of one sentence": Revision.one}
-TUNE = {"tune": Revision.tune}
-"""Takes minutes; not among the cases by default."""
 READING = {"read 500 changed pages": Revision.read_pages}
 """The only case with `--pages`."""
 
@@ -101,15 +94,17 @@ def copy_pages(folder: Path, target: Path) -> None:
         shutil.copy(page, copy)
 
 
-def measure(revisions: dict[str, Revision], cases: Sequence[str], rounds: int) -> list[dict[str, Any]]:
-    """Return a row for each case and revision."""
+def measure(
+    revisions: dict[str, Revision], cases: Mapping[str, Case], rounds: int, warm: bool = True
+) -> list[dict[str, Any]]:
+    """Return a row for each case and revision, after a round that warms up."""
     rows = []
-    for case in cases:
+    for case, run in cases.items():
         found: dict[str, list[tuple[float, float]]] = {way: [] for way in revisions}
-        for step in range(rounds + 1):
+        for step in range(rounds + warm):
             for way in list(revisions)[:: -1 if step % 2 else 1]:
-                taken = {**CASES, **TUNE, **READING}[case](revisions[way])
-                if step:  # the round before warms up
+                taken = run(revisions[way])
+                if step or not warm:
                     found[way].append(taken)
         for way, each in found.items():
             cpu, memory = np.median(each, axis=0).tolist()
@@ -134,7 +129,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 @click.command()
 @click.option("--against", type=click.Path(path_type=Path, exists=True, resolve_path=True), help="Another revision.")
 @click.option("--encoder", default="e5", show_default=True)
-@click.option("--case", "cases", type=click.Choice([*CASES, *TUNE]), multiple=True, default=[*CASES], show_default=True)
+@click.option("--case", "cases", type=click.Choice([*CASES]), multiple=True, default=[*CASES], show_default=True)
 @click.option("--pages", type=click.Path(path_type=Path, exists=True), help="Folder with HTML pages, at any depth.")
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Rows to add to.")
@@ -156,7 +151,7 @@ def main(
                 continue
             each.run("index", str(documents), "--encoder", encoder, "-o", str(each.index))
             each.search()
-        rows = measure(revisions, [*READING] if pages else cases, rounds)
+        rows = measure(revisions, READING if pages else {case: CASES[case] for case in cases}, rounds)
     rows = [{"encoder": encoder, **row, **provenance()} for row in rows]
     append_rows(output or RESULTS / "first_search.jsonl", rows)
     click.echo(table(rows))

@@ -261,8 +261,8 @@ def main() -> None:
     # Threads that wait busily on cores which something else uses make small tensors many times slower. Torch reads this
     # when it is first imported, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # By default oneDNN keeps 1,024 kernels, in bfloat16 of up to 16 MB each. A batch needs some twenty of them. Requests
-    # to a server differ in length, and each length has kernels of its own.
+    # By default oneDNN keeps 1,024 kernels, in bfloat16 of up to 16 MB each. A batch needs some twenty. Requests to a
+    # server differ in length, and each length has kernels of its own.
     kernels = "128" if click.get_current_context().invoked_subcommand == "serve" else "32"
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", kernels)
     logger = logging.getLogger("metasearch")
