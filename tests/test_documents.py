@@ -65,6 +65,10 @@ def test_links_lead_to_files_and_headings(document):
         assert (ROOT / path).is_file(), path
 
 
+def test_no_merge_is_left_half_done_in_the_changelog():
+    assert not re.findall(r"^[<=>]{7}.*", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+
+
 def test_the_citation_is_of_this_version():
     citation = yaml.tree(ROOT / "CITATION.cff")
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
