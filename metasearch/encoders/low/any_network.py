@@ -8,18 +8,19 @@ Notation used for tensor shapes: B texts in a batch, N tokens of all texts, D di
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional as F
 from transformers import AttentionInterface
 
 from metasearch.encoders.checks import distance
 from metasearch.encoders.features import Output
 from metasearch.encoders.inputs import TransformerInput, input_of
-from metasearch.encoders.low.attention import attend_in_parts
 from metasearch.encoders.low.base import PROBED, LowNetwork
 from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear, RowLinear
@@ -51,17 +52,9 @@ def attend(
     """Attend within each text of a row; an attention function for transformers, without gradients and dropout.
 
     Query, key and value are `(1, heads, N, d)`, `spans` as of `packed`. Returns `(1, N, heads, d)`.
-    Scores and weights of bfloat16 inputs are bfloat16, the softmax between them is float32.
     """
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-
-    def inner(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None) -> Tensor:
-        # (count, heads, length, d) → (count · heads, length, d)
-        q, k, v = (each.flatten(0, 1) for each in (q, k, v))
-        masks = None if seen is None else torch.where(seen, 0.0, -torch.inf).to(v.dtype).expand(len(q), -1, -1)
-        return torch.unflatten(attend_in_parts(q, k, v, masks, torch.empty_like(q)), 0, (-1, query.shape[1]))
-
-    return attend_in_runs(inner, (query * scale, key, value), spans, sliding_window), None
+    inner = partial(F.scaled_dot_product_attention, scale=scaling)
+    return attend_in_runs(inner, (query, key, value), spans, sliding_window), None
 
 
 AttentionInterface.register(ATTENTION, attend)
