@@ -263,4 +263,4 @@ class TuneConfig(Settings):
     same_page: bool | None = None
     """Translations of a page answer what it answers; by default if the paths of the documents show them."""
     accept: bool = False
-    """Keep a step although it is significantly worse for questions in one language, or on pages in it or in others."""
+    """Keep a step although it is worse for a language or side, or the labels may be wrong, as the report says."""

@@ -129,7 +129,7 @@ class Comparison:
         return Table.read(self.run.files, self.run.config.accept, folds)
 
     def _without_hopeless(self, plan: Plan) -> Plan:
-        """Score the steps that train nothing, and return the plan without the others if even perfect scores lose.
+        """Score the steps that train nothing; return the plan without the others if none of them could be kept.
 
         Where time is limited, all steps are scored fold by fold.
         """
@@ -139,10 +139,18 @@ class Comparison:
         for fold, step in product(range(plan.folds), cheap):
             self._score(step, fold)
         trained = [step for step in plan.steps if step.trains]
-        if not trained or self._table().improvable():
+        if not trained:
+            return plan
+        self._score_base_control()
+        table = self._table()
+        if not table.accept and not table.meaningful:
+            why = "it would not be kept on labels that may be wrong"
+        elif not table.improvable():
+            why = "even perfect scores would not be significantly better"
+        else:
             return plan
         names = ", ".join(f"'{step}'" for step in trained)
-        self.note(f"{names} was not trained: even perfect scores would not be significantly better.")
+        self.note(f"{names} was not trained: {why}.")
         return replace(plan, steps=tuple(cheap), each={step: plan.each[step] for step in cheap})
 
     def _score_folds(self, plan: Plan) -> list[Step]:
@@ -169,8 +177,7 @@ class Comparison:
 
     def _score_controls(self) -> Table:
         """Score the controls of the first step and of trained ones that would be kept, and return the table."""
-        for fold in np.unique(self._table().folds).tolist():
-            self._score(self.steps[0].control, fold)
+        self._score_base_control()
         table = self._table()
         if not table.meaningful:
             self.note(
@@ -182,6 +189,10 @@ class Comparison:
                 self._score(step.control, fold)
             table = self._table()
         return table
+
+    def _score_base_control(self) -> None:
+        for fold in np.unique(self._table().folds).tolist():
+            self._score(self.steps[0].control, fold)
 
     @property
     def _scored(self) -> set[tuple[str, int]]:

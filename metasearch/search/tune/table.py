@@ -46,7 +46,7 @@ class Table:
         places: the questions, `(N,)`; empty where nothing is shown of them.
         sides: end of the measure's name → scores `(L, N)` of the relevant pages in the question's language, and in
             others; NaN for a question without such a page. Empty unless pages are ranked.
-        accept: whether a line may be kept that harms one side.
+        accept: whether a line may be kept that harms one side, or whose labels may be wrong.
         ended: lines whose training ended early, and which have no scores here.
     """
 
@@ -107,7 +107,7 @@ class Table:
 
     @cached_property
     def refused(self) -> Mapping[int, str]:
-        """Line that would be kept → why it is not: its control is as good, or it harms one side.
+        """Line that would be kept → why it is not: its labels may be wrong, its control is as good, or it harms one side.
 
         Such a line leaves the table, and the others are compared again.
         """
@@ -217,8 +217,8 @@ class Table:
     def _reason_against(self, line: int) -> str:
         if not line:
             return ""
-        if not self.lines[line][0].learns and not self.meaningful:
-            return "without training, these labels are answered no better than shuffled ones"
+        if not self.accept and not self.meaningful:
+            return "without training, these labels are answered no better than shuffled ones; --accept keeps it"
         other = self.control(line)
         if other is not None and not self._beats(line, other):
             gain = 100 * float((self.scores[line] - self.scores[other]).mean())
