@@ -107,7 +107,7 @@ class Table:
 
     @cached_property
     def refused(self) -> Mapping[int, str]:
-        """Line that would be kept → why it is not: its labels may be wrong, its control is as good, or it harms one side.
+        """Line that would be kept → why it is not: labels may be wrong, its control is as good, or it harms one side.
 
         Such a line leaves the table, and the others are compared again.
         """
@@ -183,13 +183,21 @@ class Table:
 
     @property
     def meaningful(self) -> bool:
-        """Whether the first line answers the labels significantly better than shuffled ones; True if unknown."""
+        """Whether the first line answers the labels significantly better than shuffled ones; True if unknown.
+
+        If it does not, both are as likely to have the higher score, so that signs are exact.
+        """
         other = self.control(0)
-        return other is None or self.least_p >= ALPHA or self._beats(0, other)
+        if other is None or self.least_p >= ALPHA:
+            return True
+        return any_above_zero((self.scores[0] - self.scores[other])[None], self.groups) < ALPHA
 
     def improvable(self) -> bool:
-        """Return whether a line with the score 1 for every question would be significantly better than the chosen."""
-        return Gains.of(1 - self.scores[self.choose()][None], self.groups).p() < ALPHA
+        """Return whether a line with the score 1 for every question would be significantly better than the chosen.
+
+        No line has a smaller p-value by signs, which is 1/2^G for the G groups that it can improve.
+        """
+        return any_above_zero(1 - self.scores[self.choose()][None], self.groups) < ALPHA
 
     def behind(self) -> list[Step]:
         """Return the trained steps that in no ranking have a higher mean than the best line without training."""

@@ -65,6 +65,17 @@ def test_no_step_is_kept_on_labels_that_the_encoder_answers_no_better_than_shuff
     assert (f"'{step}' is not kept: {said}" in str(found)) == refused
 
 
+@pytest.mark.parametrize("one", [1.0, 0.9])
+def test_nearly_equal_scores_do_not_hide_that_labels_are_right_or_can_be_answered_better(one):
+    """A third of all bootstrap samples lack the different group, and have no spread."""
+    base = np.array([one, *np.ones(GROUPS - 1)])
+    told = table(base, base, 0 * base)
+    right = replace(told, lines=((BASE, "multilingual"), (TUNED, "multilingual"), (BASE.control, "multilingual")))
+    assert right.meaningful
+    assert not replace(right, scores=right.scores[[2, 1, 0]]).meaningful
+    assert table(1 - base, 1 - base).improvable()
+
+
 @pytest.mark.slow
 def test_the_control_of_a_step_without_training_asks_for_the_answers_of_other_questions(tmp_path):
     ms.tune(rows(), tmp_path / "out", encoder="tiny", folds=3)
