@@ -155,8 +155,9 @@ class Workshop:
 def _with_tokenizer_of(base: Encoder, encoder: Encoder) -> Encoder:
     """Return an encoder with the equal tokenizer of another one, as each may take 250 MB; the weights are its own."""
     model = encoder.model
-    weights = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    memo = {id(model[0].processor): base.model[0].processor, **weights}
+    memo = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    own, other = ([each.tokenizer, getattr(each[0], "processor", each.tokenizer)] for each in (model, base.model))
+    memo |= {id(part): equal for part, equal in zip(own, other, strict=True)}
     return Encoder(copy.deepcopy(model, memo), encoder.name, encoder.max_length)
 
 
