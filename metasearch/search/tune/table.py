@@ -21,6 +21,8 @@ from metasearch.search.tune.steps import Step
 OWN, OTHERS = "own", "others"
 """Ends of the names of columns: of relevant pages in the question's language, and in other languages."""
 ALPHA = 0.05
+WRONG = "without training, these labels are answered no better than shuffled ones"
+"""Why no line is kept on labels that may be wrong."""
 _FALL = 0.1
 """Loss from which a language with too few groups for a test is harmed, if it is also half of its score."""
 
@@ -226,7 +228,7 @@ class Table:
         if not line:
             return ""
         if not self.accept and not self.meaningful:
-            return "without training, these labels are answered no better than shuffled ones; --accept keeps it"
+            return f"{WRONG}; --accept keeps it"
         other = self.control(line)
         if other is not None and not self._beats(line, other):
             gain = 100 * float((self.scores[line] - self.scores[other]).mean())

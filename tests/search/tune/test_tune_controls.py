@@ -10,7 +10,7 @@ from metasearch.data.labels import load_labels
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import load
-from metasearch.search.tune import training
+from metasearch.search.tune import report, training
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step
@@ -63,6 +63,8 @@ def test_no_step_is_kept_on_labels_that_the_encoder_answers_no_better_than_shuff
     assert found.kept.step == (BASE if refused else step)
     said = "without training, these labels are answered no better than shuffled ones; --accept keeps it."
     assert (f"'{step}' is not kept: {said}" in str(found)) == refused
+    steps = report._next_steps(found, "e5")
+    assert ("Look at some labels: do they name the pages that answer them?" in steps) == refused
 
 
 @pytest.mark.parametrize("one", [1.0, 0.9])
