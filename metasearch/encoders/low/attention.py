@@ -1,7 +1,7 @@
 """Attention in a row of texts, in few calls however many lengths the texts have.
 
 A text is padded to a multiple of `STEP` tokens, whether others are in the batch or not: texts of similar length share
-a call, and a vector does not depend on which. Padding gets no weight.
+a call, and what a text attends to does not depend on which. Padding gets no weight.
 
 Notation used for tensor shapes: N tokens of all texts, H heads, d dimensions of a head, P padded tokens of all texts,
 B texts of one length, L tokens of a padded text.

@@ -88,7 +88,8 @@ def tune(
         seed: random seed of folds and episodes.
         same_page: whether translations of a page answer what it answers; by default where the documents' paths or
             groups show them.
-        accept: keep a step although it harms questions in one language, or one side of the search.
+        accept: keep a step although it harms questions in one language, or one side of the search, or the labels may
+            be wrong.
         device: device of the encoders.
         trust_remote_code: run Python code that comes with the encoder.
         open_callback: opens a progress callback.

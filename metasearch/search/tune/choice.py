@@ -86,6 +86,7 @@ class Choice:
         moved: questions whose scores the kept line changes; the greatest gain first.
         untested: languages, and their groups, that are too few to test whether the kept line harms them.
         ended: lines whose training ended early.
+        doubtful: whether the labels may be wrong.
     """
 
     measure: str
@@ -103,6 +104,7 @@ class Choice:
     moved: tuple[Moved, ...] = ()
     untested: tuple[str, ...] = ()
     ended: int = 0
+    doubtful: bool = False
 
     @classmethod
     def of(cls, table: Table) -> Self:
@@ -139,7 +141,7 @@ class Choice:
             table.measure, len(base), len(folds), tuple(standings.values()), standings[kept], nested, behind, least_p,
             others, refused, (), _changes(table, first, kept, level), moved,
             tuple(f"{name} ({count})" for name, count in table.untested.items()) if kept != first else (),
-            table.ended,
+            table.ended, table.doubtful,
         )  # fmt: skip
 
     @property

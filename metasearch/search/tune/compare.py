@@ -129,28 +129,25 @@ class Comparison:
         return Table.read(self.run.files, self.run.config.accept, folds)
 
     def _without_hopeless(self, plan: Plan) -> Plan:
-        """Score the steps that train nothing; return the plan without the others if none of them could be kept.
+        """Return the plan without steps that train weights, if none of them could be kept.
 
-        Where time is limited, all steps are scored fold by fold.
+        Steps that train nothing are scored first; where time is limited, the first one only.
         """
-        if self.limit is not None:
-            return plan
         cheap = [step for step in plan.steps if not step.trains]
-        for fold, step in product(range(plan.folds), cheap):
-            self._score(step, fold)
         trained = [step for step in plan.steps if step.trains]
+        for fold, step in product(range(plan.folds), cheap if self.limit is None else cheap[:1]):
+            self._score(step, fold)
         if not trained:
             return plan
-        self._score_base_control()
-        table = self._table()
-        if not table.accept and not table.meaningful:
-            why = "it would not be kept on labels that may be wrong"
-        elif not table.improvable():
+        table = self._score_base_control()
+        if table.doubtful and not table.accept:
+            why = "it would not be kept, as the labels may be wrong"
+        elif self.limit is None and not table.improvable():
             why = "even perfect scores would not be significantly better"
         else:
             return plan
-        names = ", ".join(f"'{step}'" for step in trained)
-        self.note(f"{names} was not trained: {why}.")
+        if new := [f"'{step}'" for step in trained if (str(step), 0) not in self._scored]:
+            self.note(f"{', '.join(new)} was not trained: {why}.")
         return replace(plan, steps=tuple(cheap), each={step: plan.each[step] for step in cheap})
 
     def _score_folds(self, plan: Plan) -> list[Step]:
@@ -177,8 +174,7 @@ class Comparison:
 
     def _score_controls(self) -> Table:
         """Score the controls of the first step and of trained ones that would be kept, and return the table."""
-        self._score_base_control()
-        table = self._table()
+        table = self._score_base_control()
         if not table.meaningful:
             self.note(
                 f"The labels may be wrong, or unknown to the encoder: without training, they are answered no better "
@@ -190,9 +186,10 @@ class Comparison:
             table = self._table()
         return table
 
-    def _score_base_control(self) -> None:
+    def _score_base_control(self) -> Table:
         for fold in np.unique(self._table().folds).tolist():
             self._score(self.steps[0].control, fold)
+        return self._table()
 
     @property
     def _scored(self) -> set[tuple[str, int]]:

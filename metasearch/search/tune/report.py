@@ -22,7 +22,7 @@ from metasearch.search.settings import TuneConfig
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.steps import Step
-from metasearch.search.tune.table import ALPHA, SIDES, WRONG, results_path
+from metasearch.search.tune.table import ALPHA, SIDES, results_path
 from metasearch.training.hardware import used
 from metasearch.version import __version__
 
@@ -176,9 +176,9 @@ def _next_steps(choice: Choice, encoder: str) -> tuple[str, ...]:
         if choice.kept.step.learns
         else []
     )
-    if any(reason.startswith(WRONG) for reason in choice.refused.values()):
-        steps.append("Look at some labels: do they name the pages that answer them?")
-    elif choice.refused:
+    if choice.doubtful:
+        return (*steps, "Look at some labels: do they name the pages that answer them?")
+    if choice.refused:
         steps.append("A step was refused. Labels of more pages help most: each page is one observation.")
     if choice.least_p >= ALPHA:
         steps.append("There are too few groups to leave the first line: add labels of other pages.")

@@ -15,14 +15,14 @@ from metasearch.errors import DataError
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import QueryResults, load, query_results_path
 from metasearch.runs.rows import MEAN
-from metasearch.search.tune.max_t import Gains, any_above_zero
+from metasearch.search.tune.max_t import Gains, any_above_zero, bounded_test
 from metasearch.search.tune.steps import Step
 
 OWN, OTHERS = "own", "others"
 """Ends of the names of columns: of relevant pages in the question's language, and in other languages."""
 ALPHA = 0.05
-WRONG = "without training, these labels are answered no better than shuffled ones"
-"""Why no line is kept on labels that may be wrong."""
+_DOUBTFUL = 0.1
+"""Gain over shuffled labels below which the search without labels finds too little of what they mean."""
 _FALL = 0.1
 """Loss from which a language with too few groups for a test is harmed, if it is also half of its score."""
 
@@ -50,6 +50,8 @@ class Table:
             others; NaN for a question without such a page. Empty unless pages are ranked.
         accept: whether a line may be kept that harms one side, or whose labels may be wrong.
         ended: lines whose training ended early, and which have no scores here.
+        known: whether the first line answers the labels better than shuffled ones, and whether they may be wrong, where
+            folds that are not here tell, too.
     """
 
     measure: str
@@ -61,6 +63,7 @@ class Table:
     sides: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     accept: bool = False
     ended: int = 0
+    known: tuple[bool, bool] | None = None
 
     @classmethod
     def read(cls, run: RunFolder, accept: bool = False, folds: int | None = None) -> Self:
@@ -185,14 +188,24 @@ class Table:
 
     @property
     def meaningful(self) -> bool:
-        """Whether the first line answers the labels significantly better than shuffled ones; True if unknown.
+        """Whether the first line answers the labels significantly better than shuffled ones; True if unknown."""
+        return self._against_shuffled[0]
 
-        If it does not, both are as likely to have the higher score, so that signs are exact.
-        """
+    @property
+    def doubtful(self) -> bool:
+        """Whether the labels may be wrong: the first line is not `meaningful`, and its true gain is below 10 points."""
+        return self._against_shuffled[1]
+
+    @cached_property
+    def _against_shuffled(self) -> tuple[bool, bool]:
         other = self.control(0)
-        if other is None or self.least_p >= ALPHA:
-            return True
-        return any_above_zero((self.scores[0] - self.scores[other])[None], self.groups) < ALPHA
+        if self.known or other is None or self.least_p >= ALPHA:
+            return self.known or (True, False)
+        own, shuffled = self.scores[0], self.scores[other]
+        # Where the labels are no better, both are as likely to have the higher score, so that signs are exact.
+        meaningful = any_above_zero((own - shuffled)[None], self.groups) < ALPHA
+        highest = bounded_test(own, shuffled, self.groups, low=-1, high=1).high
+        return meaningful, not meaningful and highest is not None and highest < _DOUBTFUL
 
     def improvable(self) -> bool:
         """Return whether a line with the score 1 for every question would be significantly better than the chosen.
@@ -206,7 +219,7 @@ class Table:
         means: dict[Step, float] = {}
         for (step, _), mean in zip(self.lines, self.scores.mean(axis=1).tolist(), strict=True):
             means[step] = max(mean, means.get(step, 0.0))
-        best = max(mean for step, mean in means.items() if not step.trains)
+        best = max(mean for step, mean in means.items() if not step.trains and not step.shuffled)
         return [step for step, mean in means.items() if step.trains and not step.shuffled and mean <= best]
 
     def control(self, line: int) -> int | None:
@@ -227,8 +240,10 @@ class Table:
     def _reason_against(self, line: int) -> str:
         if not line:
             return ""
-        if not self.accept and not self.meaningful:
-            return f"{WRONG}; --accept keeps it"
+        if self.doubtful and not self.accept:
+            return "the labels may be wrong, or unknown to the encoder; --accept keeps it"
+        if not self.lines[line][0].learns and not self.meaningful:
+            return "without training, these labels are answered no better than shuffled ones"
         other = self.control(line)
         if other is not None and not self._beats(line, other):
             gain = 100 * float((self.scores[line] - self.scores[other]).mean())
@@ -283,6 +298,7 @@ class Table:
             groups=tuple(groups),
             places=places,
             sides=sides,
+            known=self._against_shuffled,
         )
 
 

@@ -19,7 +19,7 @@ from metasearch.search.tune.training import prepare, shuffled
 from metasearch.search.tune.workshop import Workshop
 from search.tune.test_tune import rows
 
-BASE, TUNED = Step(), Step("fine-tune")
+BASE, TUNED, ANSWERED = Step(), Step("fine-tune"), Step("adapter with answers")
 GROUPS = 12
 TINY = 0.01 * np.arange(GROUPS)
 """Differences of groups, so that no two are equal."""
@@ -51,20 +51,49 @@ def test_a_gain_that_shuffled_labels_bring_too_is_not_kept():
     assert [each.step for each in kept.standings] == [BASE, TUNED]  # a control is not one to choose
 
 
-@pytest.mark.parametrize("step", [Step(projected=True), Step("adapter with answers")])
-@pytest.mark.parametrize(("less", "accept"), [(0.0, False), (0.0, True), (0.3, False)])
-def test_no_step_is_kept_on_labels_that_the_encoder_answers_no_better_than_shuffled_ones(step, less, accept):
+@pytest.mark.parametrize(
+    ("step", "less", "accept", "kept"),
+    [
+        (Step(projected=True), 0.0, True, False),  # it takes no label that could be wrong
+        (Step(projected=True), 0.3, False, True),
+        (ANSWERED, 0.0, False, False),
+        (ANSWERED, 0.0, True, True),
+        (ANSWERED, 0.3, False, True),
+    ],
+)
+def test_no_step_is_kept_on_labels_that_the_encoder_answers_no_better_than_shuffled_ones(step, less, accept, kept):
     """The step adds 0.1 to each group. The base encoder has 0.3, and so much less with shuffled labels."""
     base = np.full(GROUPS, 0.3)
     own = table(base, base + 0.1 + TINY, base - less + TURNS)
     lines = tuple((each, "multilingual") for each in (BASE, step, BASE.control))
     found = Choice.of(replace(own, lines=lines, accept=accept))
-    refused = not less and not accept
-    assert found.kept.step == (BASE if refused else step)
-    said = "without training, these labels are answered no better than shuffled ones; --accept keeps it."
-    assert (f"'{step}' is not kept: {said}" in str(found)) == refused
+    assert found.kept.step == (step if kept else BASE)
+    said = {
+        ANSWERED: "the labels may be wrong, or unknown to the encoder; --accept keeps it",
+        Step(projected=True): "without training, these labels are answered no better than shuffled ones",
+    }[step]
+    assert (f"'{step}' is not kept: {said}." in str(found)) != kept
+    assert found.doubtful == (less == 0.0)
     steps = report._next_steps(found, "e5")
-    assert ("Look at some labels: do they name the pages that answer them?" in steps) == refused
+    assert ("Look at some labels: do they name the pages that answer them?" in steps) == found.doubtful
+
+
+@pytest.mark.parametrize(("count", "doubtful"), [(0, True), (3, False)])
+def test_labels_are_doubtful_only_if_a_gain_of_ten_points_over_shuffled_ones_is_ruled_out(count, doubtful):
+    """The encoder answers so many of 12 groups, at 0.5: three are not significant (p 1/8), and may be 27 points."""
+    base = np.where(np.arange(GROUPS) % 4 < count / 3, 0.5, 0.0)
+    own = table(base, base + 0.4 + TINY / 2, np.zeros(GROUPS))
+    lines = ((BASE, "multilingual"), (ANSWERED, "multilingual"), (BASE.control, "multilingual"))
+    found = replace(own, lines=lines)
+    assert (found.meaningful, found.doubtful) == (False, doubtful)
+    assert {found.without(fold).choose() for fold in range(4)} == {0 if doubtful else 1}
+
+
+def test_a_control_is_no_step_that_training_has_to_beat():
+    own = table(np.full(GROUPS, 0.1), np.full(GROUPS, 0.3), np.full(GROUPS, 0.5))
+    control = replace(own, lines=(*own.lines[:2], (BASE.control, "multilingual")))
+    assert control.behind() == []
+    assert replace(own, scores=own.scores[[1, 0, 2]]).behind() == [TUNED]
 
 
 @pytest.mark.parametrize("one", [1.0, 0.9])
