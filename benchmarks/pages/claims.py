@@ -149,6 +149,8 @@ def measure(pages: Path, encoder: str, facts: Row, output: Path) -> None:
     config = TuneConfig(encoder=EncoderConfig(name=encoder), documents=(str((pages / name).resolve()),), seed=draw)
     run = Claim(config, folder, load_labels(list(labels), named=True))
     run.asked = load_labels(list(asked), named=True)
+    if folder.exists():  # of a draw that was stopped
+        run.began = run.files.stored(TuneConfig)
     run.execute(silent)
     apart = {figure.name: _shown(figure.gain) for figure in run.apart}
     row = {**facts, **figures(run.chosen, run.fresh), "apart": apart, **provenance()}
@@ -227,7 +229,7 @@ def _grouped(rows: Sequence[Row]) -> dict[tuple[str, int, bool, bool], list[Row]
 
 
 def _within(row: Row) -> bool:
-    """Return whether the gain on new questions is in the interval of the claim; of that on new pages, if it is apart."""
+    """Return whether the gain on new questions is in the interval of the claim, or of that on new pages."""
     mean, low, high = row.get("apart", {}).get("new pages", row["claim"])
     return bool(mean == row["new"][0] if low is None else low <= row["new"][0] <= high)
 
