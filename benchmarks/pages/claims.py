@@ -187,11 +187,13 @@ def figures(choice: Choice, fresh: Table) -> Row:
         return bounded_test(fresh.scores[number][there], base[there], groups, low=-1, high=1)
 
     languages = np.array([language for _, language, _ in fresh.places])
+    alone = fresh.lines.index((replace(choice.kept.step, learner=""), choice.kept.pool))
     return {
         "first": str(choice.standings[0]),
         "kept": str(choice.kept),
         "claim": _shown(choice.kept.gain),
         "new": _shown(gain(line)),
+        "ranking": _shown(gain(alone))[0],
         "steps": {f"{step} | {pool}": _shown(gain(i)) for i, (step, pool) in enumerate(fresh.lines)},
         "base": round(100 * float(base.mean()), 2),
         "languages": {tag: _shown(gain(line, languages == tag)) for tag in sorted({*languages.tolist()})},
@@ -230,8 +232,11 @@ def _grouped(rows: Sequence[Row]) -> dict[tuple[str, int, bool, bool], list[Row]
 
 def _within(row: Row) -> bool:
     """Return whether the gain on new questions is in the interval of the claim, or of that on new pages."""
-    mean, low, high = row.get("apart", {}).get("new pages", row["claim"])
-    return bool(mean == row["new"][0] if low is None else low <= row["new"][0] <= high)
+    if printed := row.get("apart", {}).get("new pages"):  # against the same ranking without the adapter
+        (_, low, high), new = printed, row["new"][0] - row["ranking"]
+    else:
+        (_, low, high), new = row["claim"], row["new"][0]
+    return bool(row["claim"][0] == new if low is None else low <= new <= high)
 
 
 def _shown(test: PairedTest) -> list[float | None]:
