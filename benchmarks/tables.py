@@ -177,7 +177,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "rivals": lambda: rivals.table(rows_of("rivals"), rows_of("strong_encoder")),
     "labels": lambda: labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
     "tune": lambda: tune.table(rows_of("tune")),
-    "claims": lambda: claims.table([row for row in rows_of("claims") if row["untrained"]]),
+    "claims": lambda: claims.table(rows_of("claims")),
     "adaptation": lambda: adapt.table(rows_of("adaptation"), "GNOME help, first paragraphs"),
     "adaptation-pages": lambda: adapt.table(rows_of("adaptation"), "GNOME help, 60 pages"),
     "adaptation-debian": lambda: adapt.table(rows_of("adaptation"), "debian-reference-60"),
