@@ -240,10 +240,11 @@ class Table:
     def _reason_against(self, line: int) -> str:
         if not line:
             return ""
-        if self.doubtful and not self.accept:
-            return "the labels may be wrong, or unknown to the encoder; --accept keeps it"
-        if not self.lines[line][0].learns and not self.meaningful:
+        learns = self.lines[line][0].learns
+        if not learns and not self.meaningful:
             return "without training, these labels are answered no better than shuffled ones"
+        if learns and self.doubtful and not self.accept:
+            return "the labels may be wrong, or unknown to the encoder; --accept keeps it"
         other = self.control(line)
         if other is not None and not self._beats(line, other):
             gain = 100 * float((self.scores[line] - self.scores[other]).mean())

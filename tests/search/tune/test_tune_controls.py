@@ -54,6 +54,7 @@ def test_a_gain_that_shuffled_labels_bring_too_is_not_kept():
 @pytest.mark.parametrize(
     ("step", "less", "accept", "kept"),
     [
+        (Step(projected=True), 0.0, False, False),
         (Step(projected=True), 0.0, True, False),  # it takes no label that could be wrong
         (Step(projected=True), 0.3, False, True),
         (ANSWERED, 0.0, False, False),
