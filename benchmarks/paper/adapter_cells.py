@@ -64,25 +64,19 @@ class Cell:
     @property
     def recipe(self) -> Recipe:
         """The recipe with these settings."""
-        return recipe_of(self.variant, self.outer, self.inner, EVERY)
+        learner, *options = VARIANTS[self.variant]
+        budget = (
+            f"budget.meta_train={STEPS * BATCH}",
+            "budget.meta_valid=0",
+            f"budget.meta_batch={BATCH}",
+            f"budget.eval_every={EVERY}",
+        )
+        rates = (f"outer.lr={self.outer}", *([] if self.inner is None else [f"options.inner_lr={self.inner}"]))
+        return resolved(Library().choose_recipe(CHAIN, "e5", None, f"{learner}-adapter", (*budget, *rates, *options)))
 
 
 key_of = by_keys(*Cell.__dataclass_fields__, scores="test")
 """Identity of a row, as `Cell.key`."""
-
-
-def recipe_of(variant: str, outer: float, inner: float | None, every: int = 0, *settings: str) -> Recipe:
-    """Return the recipe of a variant with these rates; `every` steps dev is scored."""
-    learner, *options = VARIANTS[variant]
-    budget = (
-        f"budget.meta_train={STEPS * BATCH}",
-        "budget.meta_valid=0",
-        f"budget.meta_batch={BATCH}",
-        f"budget.eval_every={every}",
-    )
-    rates = (f"outer.lr={outer}", *([] if inner is None else [f"options.inner_lr={inner}"]))
-    words = (*budget, *rates, *options, *settings)
-    return resolved(Library().choose_recipe(CHAIN, "e5", None, f"{learner}-adapter", words))
 
 
 def search(score: Callable[[float, float | None], float], inner: bool) -> None:

@@ -171,12 +171,6 @@ def race(
     return outcome
 
 
-def weigh(job: Job, apart: bool, folder: Path) -> dict[str, float]:
-    """Return the peak memory of a way; see `Runner.first`."""
-    with running(job, apart) as way:
-        return way.first(folder / "gradient.pt")
-
-
 def relative_error(gradient: dict[str, Tensor], reference: dict[str, Tensor]) -> float:
     """Return ‖gradient − reference‖₂ / ‖reference‖₂ over all parameters; one without a gradient has zeros."""
     difference = size = 0.0

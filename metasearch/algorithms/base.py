@@ -129,12 +129,6 @@ class Learner(ABC):
     def after_step(self) -> None:  # noqa: B027
         """Do what follows an outer step; nothing by default."""
 
-    @property
-    def learned(self) -> dict[str, nn.Parameter]:
-        """What the outer optimiser updates beside the encoder's weights, such as inner rates."""
-        own = {id(weight) for weight in self.encoder.embedder.parameters()}
-        return {name: value for name, value in self.named_parameters() if id(value) not in own}
-
     def state(self) -> dict[str, Tensor]:
         """Return the learner's state for a resume, beside its named parameters; empty by default."""
         return {}

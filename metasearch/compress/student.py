@@ -6,13 +6,13 @@ Notation used for tensor shapes: V words.
 """
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
-from torch import Tensor, nn
+from torch import nn
 
 from metasearch.config.compress import check_initial
 from metasearch.config.seeding import seed_of
@@ -78,33 +78,25 @@ def make_student(
     return made.to(assistant.device)
 
 
+_TEXTS = 4096
+"""Texts that are tokenised at a time."""
+
+
 def _counts(encoder: Encoder, texts: Iterable[str], size: int) -> torch.Tensor:
-    """Return how often an encoder reads each word `(V,)` in texts, special tokens and prompts included, and 1 more."""
+    """Return how often an encoder reads each word `(V,)` in texts, special tokens and prompts included, and 1 more.
+
+    `DataError` where there are none.
+    """
     prompt, limit = prompt_of(encoder.model, "text"), encoder.limit("text")
-
-    def tokenise(batch: list[str]) -> Iterable[Sequence[int]]:
-        return encoder.input.tokenise(batch, limit)["input_ids"]
-
-    return 1 + count_tokens(tokenise, (prompt + text for text in each_text(texts)), size)
+    counts, rest = torch.zeros(size, dtype=torch.long), (prompt + text for text in each_text(texts))
+    while batch := list(islice(rest, _TEXTS)):
+        numbers = [number for row in encoder.input.tokenise(batch, limit)["input_ids"] for number in row]
+        counts += torch.bincount(torch.tensor(numbers, dtype=torch.long), minlength=size)
+    if not counts.any():
+        raise DataError("no texts to count words in")
+    return 1 + counts
 
 
 def with_transformer(model: SentenceTransformer, transformer: Any) -> SentenceTransformer:
     """Return a copy of a model around another transformer; the model's own is not copied."""
     return copy.deepcopy(model, {id(model[0].auto_model): transformer})
-
-
-_TEXTS = 4096
-"""Texts that are tokenised at a time."""
-
-Tokenise = Callable[[list[str]], Iterable[Sequence[int]]]
-
-
-def count_tokens(tokenise: Tokenise, texts: Iterable[str], size: int) -> Tensor:
-    """Return how often each of `size` tokens is in texts, `(V,)`; `DataError` where there are none."""
-    counts, rest = torch.zeros(size, dtype=torch.long), iter(texts)
-    while batch := list(islice(rest, _TEXTS)):
-        numbers = [number for row in tokenise(batch) for number in row]
-        counts += torch.bincount(torch.tensor(numbers, dtype=torch.long), minlength=size)
-    if not counts.any():
-        raise DataError("no texts to count words in")
-    return counts

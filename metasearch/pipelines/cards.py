@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, get_args
@@ -24,7 +24,7 @@ from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import is_path
 from metasearch.errors import first_line
 from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, fact_table, markdown
-from metasearch.runs.rows import MEAN, STAGE, Row
+from metasearch.runs.rows import MEAN, Row
 from metasearch.runs.versions import LOCAL, describe_versions, versions
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Scores:
     def tables(self) -> str:
         """Tables of the test scores."""
         parts = []
-        for task in _scored_tasks(self.rows):
+        for task in dict.fromkeys(row["task"] for row in self.rows):
             rows = [row for row in self.rows if row["task"] == task]
             directed = any(row["pool"] in DIRECTIONS for row in rows)
             parts += [f"### {task}", (by_direction if directed else by_language)(rows, "test")]
@@ -127,11 +127,6 @@ def _result(row: Row) -> EvalResult:
         metric_name=f"{row['measure']}, {row['pool']}, {row['language']}",
         metric_value=round((1 if is_rank(row["measure"]) else 100) * row["value"], 2),
     )
-
-
-def _scored_tasks(rows: Iterable[Row]) -> list[str]:
-    """Return the tasks in rows; dev scores of a distillation's stages belong to no task."""
-    return [task for task in dict.fromkeys(row["task"] for row in rows) if task != STAGE]
 
 
 def _task_type(pool: str) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,27 +69,21 @@ class CheckpointStore:
         `RunFolderError` if all checkpoints are damaged.
         """
         problems: dict[Path, str] = {}
-        for folder, found in self.found():
-            if isinstance(found, Checkpoint):
-                for problem in problems.values():
-                    log.warning("%s; continuing from the previous one, at outer step %s", problem, found.state["step"])
-                return found
-            problems[folder] = found
+        # Only the previous one is there if the machine stopped between the two renames of `_swap`.
+        for folder in filter(Path.is_dir, (self.folder, self._previous)):
+            try:
+                found = _read(folder)
+            except ValueError as error:
+                problems[folder] = str(error)
+                continue
+            for problem in problems.values():
+                log.warning("%s; continuing from the previous one, at outer step %s", problem, found.state["step"])
+            return found
         if not problems:
             return None
         which = "And so is the one before it. " if len(problems) > 1 else ""
         folders = " and ".join(map(quoted, problems))
         raise RunFolderError(f"{next(iter(problems.values()))}. {which}To start again without it, delete {folders}")
-
-    def found(self) -> Iterator[tuple[Path, Checkpoint | str]]:
-        """Yield checkpoint folders, newest first, each with its content or its error."""
-        # Only the previous one is there if the machine stopped between the two renames of `_swap`.
-        for folder in (self.folder, self._previous):
-            if folder.is_dir():
-                try:
-                    yield folder, _read(folder)
-                except ValueError as error:
-                    yield folder, str(error)
 
     def _swap(self) -> None:
         # A folder cannot be renamed to one that has files in it, so the last one makes way first. Where there is none,
