@@ -12,8 +12,8 @@ from helpers.backbones import CONFIGS, TEXTS
 from helpers.gradients import Case, encoder_of, outer
 from helpers.small import adapted_encoder
 from metasearch.encoders.packed import packed
+from metasearch.encoders.packed_attention import attend
 from metasearch.training.outer_gradients import OuterGradients
-from metasearch.training.packing.attention import attend
 from metasearch.training.packing.encoder import PackedEncoder
 from metasearch.training.packing.layout import lay_out
 from metasearch.training.packing.network import Network

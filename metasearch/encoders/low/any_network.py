@@ -8,15 +8,12 @@ Notation used for tensor shapes: B texts in a batch, N tokens of all texts, D di
 
 import copy
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
-from transformers import AttentionInterface
 
 from metasearch.encoders.checks import distance
 from metasearch.encoders.features import Output
@@ -25,39 +22,15 @@ from metasearch.encoders.low.base import PROBED, LowNetwork
 from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear, RowLinear
 from metasearch.encoders.low.plain import plain_network
-from metasearch.encoders.packed import Spans, attend_in_runs, packed
+from metasearch.encoders.packed import packed
+from metasearch.encoders.packed_attention import ATTENTION
 from metasearch.encoders.probe import probe_rows
 from metasearch.errors import EncoderError
 
-ATTENTION = "metasearch-inference"
-"""Name of the attention for texts in one row; never set in a model that is saved."""
 _SAME = 1e-3
 """Largest relative distance of vectors that are equal up to the rounding of float32."""
 _WIDENING = ("embeddings_project", "embedding_hidden_mapping_in")
 """Layers of ELECTRA and ALBERT that give the first residual sum, which is float32."""
-
-
-def attend(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    spans: Spans = (),
-    sliding_window: int | None = None,
-    **kwargs: Any,
-) -> tuple[Tensor, None]:
-    """Attend within each text of a row; an attention function for transformers, without gradients and dropout.
-
-    Query, key and value are `(1, heads, N, d)`, `spans` as of `packed`. Returns `(1, N, heads, d)`.
-    """
-    inner = partial(F.scaled_dot_product_attention, scale=scaling)
-    return attend_in_runs(inner, (query, key, value), spans, sliding_window), None
-
-
-AttentionInterface.register(ATTENTION, attend)
 
 
 class LowCopy(LowNetwork):

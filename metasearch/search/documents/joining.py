@@ -122,7 +122,7 @@ def describe(joined: Sequence[Joined]) -> str:
     line += "".join(f"; {base}" for base in dict.fromkeys(each.base for each in joined if each.base))
     if not (left := [each for each in joined if not each.how]):
         return line
-    first = [f"{each.place} '{_shortened(each.named)}'" + _hint(each) for each in left[:EXAMPLES]]
+    first = [f"{each.place} '{shortened(each.named)}'" + _hint(each) for each in left[:EXAMPLES]]
     return f"{line}; not joined: {len(left)}: {', '.join(first)}" + ", ..." * (len(left) > EXAMPLES)
 
 
@@ -134,7 +134,8 @@ def _hint(label: Joined) -> str:
     return f" ({'; '.join(filter(None, said))})" if any(said) else ""
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """Return the beginning of a text, in one line."""
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."
 

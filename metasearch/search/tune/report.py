@@ -18,6 +18,7 @@ from metasearch.pipelines.run import Run
 from metasearch.runs.folder import RunFolder
 from metasearch.runs.per_query_results import Ranking, load
 from metasearch.runs.versions import describe_versions, versions
+from metasearch.search.documents.joining import shortened
 from metasearch.search.settings import TuneConfig
 from metasearch.search.tune.choice import Choice
 from metasearch.search.tune.labels import Labels
@@ -29,7 +30,6 @@ from metasearch.version import __version__
 _MOST = 10
 """Questions that gained and questions that lost, which are shown."""
 _HITS_SHOWN = 3
-_LONGEST = 60
 _FLATTERS = (
     "Only labelled texts were searched, which flatters: users search all passages. --documents scores what they find."
 )
@@ -149,7 +149,7 @@ def _questions(run: RunFolder, task: str, choice: Choice) -> list[Section]:
             if base and own:
                 row = next(i for i, one in enumerate(own.questions) if (one.language, one.id) == (language, uid))
                 hits = (Cell(text=_first_hits(found, row)) for found in (base, own))
-                text = f"{_shortened(own.questions[row].text)} ({language})"
+                text = f"{shortened(own.questions[row].text)} ({language})"
                 lines.append(Line((text,), (Cell(each.base), Cell(each.score), *hits)))
         columns = ("without labels", "kept", "hits without labels", "hits of the kept step")
         if lines:
@@ -160,13 +160,8 @@ def _questions(run: RunFolder, task: str, choice: Choice) -> list[Section]:
 def _first_hits(ranking: Ranking, row: int) -> str:
     relevant = ranking.relevant[ranking.offsets[row] : ranking.offsets[row + 1]]
     top = ranking.top[row, :_HITS_SHOWN]
-    texts = (f"{_shortened(ranking.candidates[i].text)} ({ranking.candidates[i].language})" for i in top)
+    texts = (f"{shortened(ranking.candidates[i].text)} ({ranking.candidates[i].language})" for i in top)
     return " / ".join(text + " ✓" * bool(right) for text, right in zip(texts, np.isin(top, relevant), strict=True))
-
-
-def _shortened(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
 
 
 def _next_steps(choice: Choice, encoder: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from metasearch.config.run import Checkpointing
 from metasearch.encoders.encoder import Embedder, Encoder
 from metasearch.encoders.features import Output
 from metasearch.encoders.inputs import input_of
-from metasearch.training.packing.attention import ATTENTION
+from metasearch.encoders.packed_attention import ATTENTION
 from metasearch.training.packing.layout import PackedTexts, PackingPlan
 
 

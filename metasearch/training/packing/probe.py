@@ -16,9 +16,9 @@ from metasearch.encoders.features import stock
 from metasearch.encoders.inputs import TransformerInput
 from metasearch.encoders.lengths import UNLIMITED
 from metasearch.encoders.packed import packed
+from metasearch.encoders.packed_attention import ATTENTION
 from metasearch.encoders.probe import probe_rows
 from metasearch.errors import first_line
-from metasearch.training.packing.attention import ATTENTION
 from metasearch.training.packing.layout import PackingPlan, on_device, renumber
 
 _TOKENS = 24
