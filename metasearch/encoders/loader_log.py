@@ -1,8 +1,10 @@
 """What libraries say while they load a checkpoint: no progress bars, and each warning once, as a line of our own."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from logging.handlers import BufferingHandler
 
 from transformers.utils import logging as transformers_logging
 
@@ -10,18 +12,6 @@ _LIBRARIES = ("sentence_transformers", "transformers")
 _SAID_BY_US = ("Activation function path", "Converting ", "Default prompt name is set")
 _REPORT = "LOAD REPORT"
 """A table of weights that do not fit, see `metasearch.encoders.open.require_fit`."""
-
-
-class _Warnings(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: dict[str, None] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a warning as one line, once."""
-        line = " ".join(record.getMessage().split())
-        if not line.startswith(_SAID_BY_US) and _REPORT not in line:
-            self.lines[line] = None
 
 
 def quiet() -> None:
@@ -35,7 +25,7 @@ def quiet() -> None:
 def warnings_as_lines(log: logging.Logger, what: str) -> Iterator[None]:
     """Log the warnings that the libraries give inside the context, unless it fails; `what` begins each line."""
     quiet()
-    heard, loggers = _Warnings(), [logging.getLogger(name) for name in _LIBRARIES]
+    heard, loggers = BufferingHandler(sys.maxsize), [logging.getLogger(name) for name in _LIBRARIES]
     before = [(each.level, each.handlers, each.propagate) for each in loggers]
     for each in loggers:
         each.setLevel(logging.WARNING)
@@ -46,5 +36,6 @@ def warnings_as_lines(log: logging.Logger, what: str) -> Iterator[None]:
         for each, (level, handlers, propagate) in zip(loggers, before, strict=True):
             each.setLevel(level)
             each.handlers, each.propagate = handlers, propagate
-    for line in heard.lines:
-        log.warning("%s: %s", what, line)
+    for line in dict.fromkeys(" ".join(each.getMessage().split()) for each in heard.buffer):
+        if not line.startswith(_SAID_BY_US) and _REPORT not in line:
+            log.warning("%s: %s", what, line)

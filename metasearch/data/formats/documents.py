@@ -38,11 +38,6 @@ def formats() -> Mapping[str, Format]:
     return found
 
 
-def format_of(path: str | Path) -> Format | None:
-    """Return the format of a document, by its name; None if no format reads such files."""
-    return formats().get(suffix_of(Path(path)))
-
-
 def is_address(text: str) -> bool:
     """Whether a text is an address such as `https://example.org/help`.
 
@@ -61,4 +56,4 @@ def is_path(text: str) -> bool:
         (True, False)
     """
     path = text.strip()
-    return len(path) <= LONGEST and not re.search(r"\s", path) and format_of(path) is not None
+    return len(path) <= LONGEST and not re.search(r"\s", path) and suffix_of(Path(path)) in formats()
