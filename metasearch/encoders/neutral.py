@@ -53,12 +53,7 @@ def append(encoder: Encoder, neutral: Projection) -> None:
 def require_none(encoder: Encoder) -> None:
     """Raise `EncoderError` where an encoder has a projection already."""
     require_plain(encoder, "neutralise")
-    if is_neutral(encoder):
+    if encoder.neutral:
         raise EncoderError(
             f"encoder '{encoder.name}' already has a language-neutral projection; name the encoder it was made from"
         )
-
-
-def is_neutral(encoder: Encoder) -> bool:
-    """Return whether an encoder ends as `append` leaves one: unit vectors, a square linear map, unit vectors."""
-    return encoder.neutral

@@ -20,7 +20,6 @@ from metasearch.config.roles import Role
 from metasearch.config.task import Task
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.lengths import UNLIMITED
-from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import is_path
 from metasearch.errors import first_line
 from metasearch.runs.markdown import DIRECTIONS, by_direction, by_language, fact_table, markdown
@@ -207,7 +206,7 @@ def describe_servers(encoder: Encoder) -> str | None:
     """Return what cannot compute the vectors of an encoder that is no graph; None where everything can."""
     if encoder.adapter is not None:
         return ROUTED
-    return SERVERS if is_neutral(encoder) else None
+    return SERVERS if encoder.neutral else None
 
 
 def _describe_methods(encoder: Encoder, graph: Facts | None) -> str:

@@ -23,7 +23,7 @@ from metasearch.data.folds import hold_out
 from metasearch.data.records import RetrievalData, ScoredPair, texts_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import ProjectedEncoder, is_neutral
+from metasearch.encoders.neutral import ProjectedEncoder
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
 from metasearch.episodes.episode import TRIPLET_ROLES
 from metasearch.episodes.samplers import samplers
@@ -312,7 +312,7 @@ def fit(
 
 def _require_projection(encoder: Encoder, recipe: Recipe) -> Encoder:
     """Return an encoder; `ConfigError` where a recipe trains through a projection and the encoder has none."""
-    if recipe.neutralise and recipe.neutralise.when == "before" and not is_neutral(encoder):
+    if recipe.neutralise and recipe.neutralise.when == "before" and not encoder.neutral:
         raise ConfigError(
             f"recipe '{recipe.recipe}' trains through a projection, which the encoder does not have; call "
             "metasearch.neutralise(encoder, benchmark, recipe.neutralise) before make_learner"

@@ -13,7 +13,7 @@ from helpers.backbones import HIDDEN, TEXTS, make
 from metasearch.compress.student import make_student
 from metasearch.encoders.int8 import write_stored
 from metasearch.encoders.maps import estimate
-from metasearch.encoders.neutral import append, is_neutral
+from metasearch.encoders.neutral import append
 from metasearch.encoders.open import open_checkpoint
 from metasearch.errors import ConfigError, DataError, EncoderError
 
@@ -89,7 +89,7 @@ def test_an_encoder_gives_the_mapped_vectors_and_plain_sentence_transformers_loa
     np.testing.assert_allclose(plain.encode(TEXTS, prompt_name="query"), after, atol=1e-6)
     opened = open_checkpoint(str(tmp_path), encoder.max_length)
     np.testing.assert_array_equal(opened.encode(TEXTS, "question"), after)
-    assert is_neutral(opened)
+    assert opened.neutral
     assert opened.fingerprint == encoder.fingerprint
 
 
@@ -118,10 +118,10 @@ def test_a_student_and_an_encoder_in_int8_keep_the_map(neutral, tmp_path):
     encoder = make("bert")
     append(encoder, neutral)
     student = make_student(encoder, bottleneck=6, recurrent=3)
-    assert is_neutral(student)
+    assert student.neutral
     dense = [each.model[-2].linear for each in (encoder, student)]
     assert torch.equal(dense[0].weight, dense[1].weight)
     write_stored(encoder, tmp_path / "int8")
     stored = open_checkpoint(str(tmp_path / "int8"))
-    assert is_neutral(stored)
+    assert stored.neutral
     assert torch.equal(stored.model[-2].linear.weight, dense[0].weight)

@@ -14,7 +14,6 @@ from metasearch.config.projection import ProjectionSettings
 from metasearch.config.run import RunConfig
 from metasearch.data.benchmark import load_benchmark
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import is_neutral
 from metasearch.encoders.open import open_checkpoint
 from metasearch.evaluation.evaluate import evaluate
 from metasearch.evaluation.study.read import read_study
@@ -72,7 +71,7 @@ def apart(encoder, benchmark):
 def test_after_training_the_map_of_the_trained_encoder_is_at_the_end_of_the_model(runs):
     benchmark = load_benchmark("demo-sts")
     encoder = open_checkpoint(str(runs / "after/model"), benchmark.task.max_length)
-    assert is_neutral(encoder)
+    assert encoder.neutral
     found = evaluate(encoder, benchmark.split.test, benchmark.measures).mean("pearson")
     # The model's map is in float32, and the scores are computed in float64.
     assert found == pytest.approx(mean(runs / "after", "maml+neutral"), abs=1e-6)

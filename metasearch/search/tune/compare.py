@@ -11,7 +11,6 @@ import numpy as np
 
 from metasearch.data.benchmark import Benchmark
 from metasearch.encoders.encoder import Encoder
-from metasearch.encoders.neutral import is_neutral
 from metasearch.evaluation.report.formats import duration
 from metasearch.pipelines.run import Run
 from metasearch.runs.callbacks import Callback
@@ -74,7 +73,7 @@ class Comparison:
 
         `store` is the index of the documents by `encoder`, the base encoder.
         """
-        config, neutral = run.config, is_neutral(encoder)
+        config, neutral = run.config, encoder.neutral
         languages = () if neutral else store.plan.languages if store else labels.projectable()
         for skipped in labels.list_skipped(encoder.name if neutral else "", bool(languages), bool(config.translations)):
             note(skipped)
@@ -95,7 +94,7 @@ class Comparison:
         # A step that was scored before --time dropped it may be kept.
         done = (self.run.files.path / "aligned" / "model").is_dir()
         if done or any(step.aligned for step in plan.steps):
-            how = (is_neutral(workshop.encoder), config.device, config.seed, self.callback)
+            how = (workshop.encoder.neutral, config.device, config.seed, self.callback)
             aligned = align(config.encoder, config.translations, self.run.files.path, *how)
             self.workshop = replace(workshop, aligned=aligned)
         plan = self._without_hopeless(plan)

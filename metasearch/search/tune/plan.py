@@ -62,7 +62,7 @@ class Plan:
 
     def __str__(self) -> str:
         steps = ", ".join(map(str, self.steps))
-        return f"{len(self.steps)} steps ({steps}) on {self.folds} folds: about {duration(self.seconds)}"
+        return f"{len(self.steps)} steps ({steps}) on {self.folds} folds: at most about {duration(self.seconds)}"
 
 
 def _cost(step: Step, benchmark: Benchmark, encoder: str) -> float:

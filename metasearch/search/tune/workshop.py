@@ -18,7 +18,7 @@ from metasearch.data.texts import tagged_of
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
 from metasearch.encoders.maps import Projection, estimate
-from metasearch.encoders.neutral import ProjectedEncoder, append, is_neutral
+from metasearch.encoders.neutral import ProjectedEncoder, append
 from metasearch.encoders.protocols import CachedEncoder, TextEncoder, report_progress
 from metasearch.evaluation.scores import Evaluation
 from metasearch.pipelines import factory
@@ -163,7 +163,7 @@ def _with_tokenizer_of(base: Encoder, encoder: Encoder) -> Encoder:
 
 def project_alone(encoder: Encoder, labels: Labels, callback: Callback) -> str:
     """Remove language bias from an encoder, which takes no label, if it can be; return what was done, in words."""
-    if is_neutral(encoder):
+    if encoder.neutral:
         return "The base encoder is kept: it has a projection."
     if not (languages := labels.projectable()):
         return "The base encoder is kept: the texts are too few for a projection."

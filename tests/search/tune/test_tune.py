@@ -20,7 +20,6 @@ from metasearch.config import registry
 from metasearch.config.measure import RETRIEVAL_POOLS
 from metasearch.data.labels import load_labels
 from metasearch.data.records import Candidate
-from metasearch.encoders.neutral import is_neutral
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
 from metasearch.pipelines import factory
 from metasearch.pipelines.folders import open_run
@@ -401,7 +400,7 @@ def test_a_tuning_that_was_stopped_resumes_to_the_same_scores_and_writes_what_it
     names = {path.name for path in (tmp_path / "whole").iterdir()}
     assert {"model", "index", "report.html", "report.md", "config.yaml", "results.jsonl"} <= names
     assert f"## Scores\n\n{whole.choice}\n" in (tmp_path / "whole/model/README.md").read_text()
-    assert is_neutral(whole.encoder) == whole.choice.kept.step.projected
+    assert whole.encoder.neutral == whole.choice.kept.step.projected
     searcher = ms.open_searcher(tmp_path / "whole/index")
     expected = None if whole.choice.kept.step.projected else False  # as scored, however many documents there will be
     assert searcher.store.kind.settings["neutral"] is expected
