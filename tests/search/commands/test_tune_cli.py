@@ -27,7 +27,7 @@ def test_odd_columns_of_one_language_become_an_index_and_a_report_within_the_lim
         (step, "multilingual") for step in ("base encoder", "adapter", "adapter with answers")
     ]
     for said in (
-        "plan: 4 steps (base encoder, adapter, adapter with answers, fine-tune) on 4 folds: about",
+        "plan: 4 steps (base encoder, adapter, adapter with answers, fine-tune) on 4 folds: at most about",
         "time: 3 of 4 folds are planned",
         "time: dropped the step 'fine-tune'",
         "Balanced scores were skipped: the documents are in one language.",
