@@ -16,7 +16,7 @@ import click
 
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
-from benchmarks.pages import adapt, claims, memory, questions, start_tables
+from benchmarks.pages import adapt, claims, memory, questions
 from benchmarks.pages import rivals as page_rivals
 from benchmarks.pages import tables as pages
 from benchmarks.paper import adapter_tables as adapter
@@ -184,8 +184,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "adaptation-faq": lambda: adapt.table(rows_of("adaptation"), "debian-faq-60"),
     "adaptation-labelled": lambda: memory.table(rows_of("memory"), "faq"),
     "adaptation-labelled-apart": lambda: memory.table(rows_of("memory"), "gnome60-no-titles"),
-    "adaptation-starts": lambda: start_tables.table(rows_of("starts")),
-    "adaptation-starts-identity": lambda: start_tables.table(rows_of("starts"), "identity + steps"),
     "adaptation-developers": lambda: adapt.table(rows_of("adaptation"), "developers-reference-60"),
     **{f"adapter-learners-{task}": partial(adapters, "learners", task) for task in ("lareqa-sentences", "stsb")},
     **{f"adapter-modes-{task}": partial(adapters, "modes", task) for task in ("lareqa-sentences", "stsb")},

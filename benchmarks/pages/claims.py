@@ -90,7 +90,7 @@ class Claim(TuneRun):
         workshop = replace(workshop, searched=asked)
         pools = {step: [pool for each, pool in lines if each == step] for step, _ in lines}
         scores = {step: workshop.score(step, fresh, own, callback) for step, own in pools.items()}
-        return Table.of({(step, 0): join(each) for step, each in scores.items()}, self.table.measure)
+        return Table.of({(step, 0): join(each) for step, each in scores.items()}, whole.task.monitor)
 
 
 def join(found: Mapping[Pool, Evaluation]) -> QueryResults:

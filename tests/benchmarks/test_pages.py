@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from benchmarks.pages import claims
+from benchmarks.pages import build, claims, fine_tuning
 from benchmarks.pages.mallard import read_page
 from benchmarks.pages.manuals import sections
 from benchmarks.pages.page import Page, sample, translated
 from benchmarks.pages.pool import Pool, Query, measure, pool_of, read_queries
 from benchmarks.pages.systems import Encoded
+from helpers.files import write
 
 TEXT = "Files stay where they are until you move them to another folder, and a copy of each remains in the backup. "
 DOCBOOK = f"""<html><body><h1 class="title"><a id="files"/>Chapter 1. Files</h1></div><p>{TEXT}</p>
@@ -131,3 +132,27 @@ def test_labels_name_the_page_of_a_title_or_if_shuffled_another_and_new_question
     assert {query[0] == page for query, page in meant.items()} == {not shuffled}
     assert {row["query"][0] for row in asked}.isdisjoint(query[0] for query in meant)
     assert all(row["document"].startswith(row["language"]) for row in (*labels, *asked))
+
+
+def test_sections_of_the_guide_are_pages_by_their_anchors_without_their_titles(tmp_path):
+    for language, title in (("en", "First steps"), ("it", "Primi passi")):
+        text = f'<h2><a id="first"></a>1.1. {title}</h2><p>{30 * "text "}</p>'
+        write(tmp_path / "whole/maint-guide" / language / "start.html", text)
+    (pages,) = build.guide(tmp_path).values()
+    assert {tag: page.title for tag, page in pages.items()} == {"en": "First steps", "it": "Primi passi"}
+    assert all(page.title not in page.source for page in pages.values())
+
+
+def test_a_way_of_fine_tuning_is_set_beside_no_training_and_the_first_way_in_the_same_draws():
+    facts = {"encoder": "e5", "set": "faq", "count": 40}
+    rows = [
+        {**facts, "draw": draw, "way": way, "seconds": seconds, "pages": {"a": a, "b": b}}
+        for draw, way, seconds, a, b in (
+            (0, "no training", 0, 50.0, 60.0), (0, "long", 10, 70.0, 84.0), (0, "short", 6, 72.0, 85.0),
+            (1, "no training", 0, 50.0, 60.0), (1, "long", 10, 70.0, 84.0),
+        )
+    ]  # fmt: skip
+    lines = fine_tuning.table(rows).splitlines()[2:]
+    (_, way, draws, gain, _, time), short = ([cell.strip() for cell in line.split("|")[2:-1]] for line in lines)
+    assert (way, draws, gain.partition(" ")[0], time) == ("long", "2", "+22.0", "1.00")  # the mean of 20 and 24
+    assert (short[2], short[4].partition(" ")[0], short[5]) == ("1", "+1.5", "0.60")  # of the draw that both have

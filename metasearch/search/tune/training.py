@@ -19,6 +19,8 @@ from metasearch.errors import DataError
 from metasearch.pipelines.factory import learner_class
 from metasearch.search.tune.steps import FINE_TUNE, Step
 
+_STEPS, _RATE = 6, 1.2e-4
+"""Outer steps and rate of fine-tuning: as good as twice the steps at half the rate (docs/results/speed.md)."""
 _MODES = ("mixt", "trans", "mono-bi-multi", "mono-mono")
 """Transfer modes of meta-learners, the preferred one first."""
 _MOST_EPISODES = 160
@@ -54,10 +56,11 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
         found = (mode.arrangements(benchmark.task) for mode in map(load_mode, _MODES) if mode.links in links)
         trained = next((replace(benchmark, arrangements=each) for each in found if each), trained)
     # There is no dev split, so that both phases are one.
-    once = {"meta_train": min(budget.meta_train + budget.meta_valid, _MOST_EPISODES), "meta_valid": 0}
-    budget = budget.model_copy(update={**once, "epochs": 1, "eval_every": 0, "patience": 0})
-    most = min(len(questions), _FEW) if few and tuned else len(questions)
-    return trained, _fit_sizes(trained, recipe.model_copy(update={"budget": budget}), most)
+    steps = _STEPS if tuned else min(budget.meta_train + budget.meta_valid, _MOST_EPISODES)
+    once = {"meta_train": steps, "meta_valid": 0, "epochs": 1, "eval_every": 0, "patience": 0}
+    outer = recipe.outer.model_copy(update={"lr": _RATE}) if tuned else recipe.outer
+    recipe = recipe.model_copy(update={"budget": budget.model_copy(update=once), "outer": outer})
+    return trained, _fit_sizes(trained, recipe, min(len(questions), _FEW) if few and tuned else len(questions))
 
 
 def _in_one_language(benchmark: Benchmark, links: int) -> Benchmark:

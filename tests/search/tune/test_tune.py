@@ -343,7 +343,7 @@ def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets)
     """Of `count` questions in each of two languages, a fold of five is held out."""
     fold = labels(count).hold_out(0)
     trained, recipe = prepare(Step("fine-tune"), fold, "tiny")
-    assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (size, size, 12)
+    assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (size, size, 6)
     assert len(trained.arrangements["meta-train"][0].variants) == sets
     assert trained.split.train.languages == {"mul"}
     assert trained.split.test == fold.split.test
