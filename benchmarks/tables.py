@@ -16,7 +16,7 @@ import click
 
 from benchmarks.common.command import Command
 from benchmarks.common.rows import RESULTS, Row, read_rows
-from benchmarks.pages import adapt, claims, memory, questions
+from benchmarks.pages import adapt, claims, fine_tuning, memory, questions
 from benchmarks.pages import rivals as page_rivals
 from benchmarks.pages import tables as pages
 from benchmarks.paper import adapter_tables as adapter
@@ -178,6 +178,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "labels": lambda: labels.table(rows_of("labels"), rows_of("strong_encoder"), LAREQA),
     "tune": lambda: tune.table(rows_of("tune")),
     "claims": lambda: claims.table(rows_of("claims")),
+    "fine-tuning": lambda: fine_tuning.table(rows_of("fine_tuning")),
     "adaptation": lambda: adapt.table(rows_of("adaptation"), "GNOME help, first paragraphs"),
     "adaptation-pages": lambda: adapt.table(rows_of("adaptation"), "GNOME help, 60 pages"),
     "adaptation-debian": lambda: adapt.table(rows_of("adaptation"), "debian-reference-60"),

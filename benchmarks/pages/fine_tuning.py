@@ -148,13 +148,10 @@ def table(rows: Sequence[Row]) -> str:
         for way, own in ways.items():
             both = {draw: row for draw, row in ways[first].items() if draw in own}
             against = "" if way == first else _gain(own, both)
-            seconds = sum(row["seconds"] for row in own.values()) / sum(row["seconds"] for row in both.values())
-            lines.append(
-                [encoder, f"{name}, {count}", way, f"{len(own)}", _gain(own, before), against, f"{seconds:.2f}"]
-            )
-    return markdown(
-        ["encoder", "labels", "way", "draws", "gain over no training", "over the first way", "CPU time"], lines
-    )
+            took, as_long = (sum(row["seconds"] for row in each.values()) for each in (own, both))
+            facts = f"{encoder}, {name}, {count}", way, f"{len(own)}"
+            lines.append([*facts, _gain(own, before), against, f"{took / as_long:.2f}"])
+    return markdown(["encoder, labels", "way", "draws", "gain", "over the first way", "CPU time"], lines, left=2)
 
 
 def _gain(own: Mapping[int, Row], other: Mapping[int, Row]) -> str:

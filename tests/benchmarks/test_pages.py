@@ -153,6 +153,6 @@ def test_a_way_of_fine_tuning_is_set_beside_no_training_and_the_first_way_in_the
         )
     ]  # fmt: skip
     lines = fine_tuning.table(rows).splitlines()[2:]
-    (_, way, draws, gain, _, time), short = ([cell.strip() for cell in line.split("|")[2:-1]] for line in lines)
+    (way, draws, gain, _, time), short = ([cell.strip() for cell in line.split("|")[2:-1]] for line in lines)
     assert (way, draws, gain.partition(" ")[0], time) == ("long", "2", "+22.0", "1.00")  # the mean of 20 and 24
-    assert (short[2], short[4].partition(" ")[0], short[5]) == ("1", "+1.5", "0.60")  # of the draw that both have
+    assert (short[1], short[3].partition(" ")[0], short[4]) == ("1", "+1.5", "0.60")  # of the draw that both have
