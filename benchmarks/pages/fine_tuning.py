@@ -42,14 +42,15 @@ _MAKE = factory.make_learner
 
 @dataclass(frozen=True)
 class Way:
-    """Fine-tuning of the top `layers` in some outer steps at a rate."""
+    """Fine-tuning of the top `layers` in some outer steps at a rate; 0 layers are all, and the words."""
 
     layers: int
     steps: int
     rate: float
 
     def __str__(self) -> str:
-        return f"{self.layers} layers, {self.steps} steps, {self.rate:.1e}"
+        what = f"top {self.layers} layers" if self.layers else "all layers"
+        return f"{what}, {self.steps} steps, {self.rate:.1e}"
 
     def take(self) -> None:
         """Let all tunings of this process train so."""
@@ -67,9 +68,8 @@ class Way:
         """Return an encoder whose words and lower layers are not trained."""
         backbone = TransformerInput(encoder.model[0]).backbone
         layers = backbone.encoder.layer
-        if lower := layers[: len(layers) - self.layers]:
-            for part in (backbone.embeddings, lower):
-                part.requires_grad_(False)
+        for part in (backbone.embeddings, layers[: -self.layers]) if self.layers else ():
+            part.requires_grad_(False)
         return encoder
 
 
@@ -108,7 +108,7 @@ class FineTuning(Claim):
 @click.option("--encoder", default=DEFAULT_ENCODER, show_default=True, help="Built-in name, local folder or hub name.")
 @click.option("--counts", default="128", show_default=True, help="Numbers of labels.")
 @click.option("--draws", default="0-1", show_default=True, help="First and last draw.")
-@click.option("--ways", default="12/12/6e-5,12/6/1.2e-4", show_default=True, help="Layers, steps and rate of each.")
+@click.option("--ways", default="0/12/6e-5,0/6/1.2e-4", show_default=True, help="Layers, steps and rate of each.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of tunings.")
 def main(pages: Path, sets: str, encoder: str, counts: str, draws: str, ways: str, output: Path) -> None:
     """Fine-tune in each way on labels of each draw, ask new questions, and keep a row of each."""

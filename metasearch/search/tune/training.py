@@ -20,7 +20,10 @@ from metasearch.pipelines.factory import learner_class
 from metasearch.search.tune.steps import FINE_TUNE, Step
 
 _STEPS, _RATE = 6, 1.2e-4
-"""Outer steps and rate of fine-tuning: as good as twice the steps at half the rate (docs/results/speed.md)."""
+"""Outer steps and rate of fine-tuning on two sets of the recipe, which has twice the steps at half the rate.
+
+They gain as much; with fewer labels, twice the steps gain more (docs/results/speed.md).
+"""
 _MODES = ("mixt", "trans", "mono-bi-multi", "mono-mono")
 """Transfer modes of meta-learners, the preferred one first."""
 _MOST_EPISODES = 160
@@ -56,9 +59,11 @@ def prepare(step: Step, benchmark: Benchmark, encoder: str) -> tuple[Benchmark, 
         found = (mode.arrangements(benchmark.task) for mode in map(load_mode, _MODES) if mode.links in links)
         trained = next((replace(benchmark, arrangements=each) for each in found if each), trained)
     # There is no dev split, so that both phases are one.
-    steps = _STEPS if tuned else min(budget.meta_train + budget.meta_valid, _MOST_EPISODES)
+    steps, rate = min(budget.meta_train + budget.meta_valid, _MOST_EPISODES), recipe.outer.lr
+    if tuned and not few:
+        steps, rate = _STEPS, _RATE
     once = {"meta_train": steps, "meta_valid": 0, "epochs": 1, "eval_every": 0, "patience": 0}
-    outer = recipe.outer.model_copy(update={"lr": _RATE}) if tuned else recipe.outer
+    outer = recipe.outer.model_copy(update={"lr": rate})
     recipe = recipe.model_copy(update={"budget": budget.model_copy(update=once), "outer": outer})
     return trained, _fit_sizes(trained, recipe, min(len(questions), _FEW) if few and tuned else len(questions))
 

@@ -338,12 +338,12 @@ def test_steps_and_pools_are_those_that_the_data_allows():
         list_steps(True, learners=["distill"])
 
 
-@pytest.mark.parametrize(("count", "size", "sets"), [(12, 18, 1), (40, 32, 1), (90, 64, 2)])
-def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets):
+@pytest.mark.parametrize(("count", "size", "sets", "steps"), [(12, 18, 1, 12), (40, 32, 1, 12), (90, 64, 2, 6)])
+def test_sets_are_as_large_as_the_labels_and_of_all_languages(count, size, sets, steps):
     """Of `count` questions in each of two languages, a fold of five is held out."""
     fold = labels(count).hold_out(0)
     trained, recipe = prepare(Step("fine-tune"), fold, "tiny")
-    assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (size, size, 6)
+    assert (recipe.episodes.k, recipe.episodes.q, recipe.budget.meta_train) == (size, size, steps)
     assert len(trained.arrangements["meta-train"][0].variants) == sets
     assert trained.split.train.languages == {"mul"}
     assert trained.split.test == fold.split.test
