@@ -1,9 +1,9 @@
-"""What fine-tuning in `metasearch tune` gains with fewer outer steps, or where the top layers alone are trained.
+"""Gain and CPU time of fine-tuning in `metasearch tune` with fewer outer steps, or of the top layers alone.
 
     python -m benchmarks.pages.fine_tuning --pages ~/data/pages --counts 40,128 --draws 0-1 -o runs/fine-tuning
 
-Labels and new questions are drawn as in `benchmarks.pages.claims`; the pages of a draw are the documents. The sets are
-others than those of the claims. Rows of `results/fine_tuning.jsonl` have balanced scores of new pages.
+`benchmarks.pages.claims` draws labels and new questions. The index has the pages of a draw alone. A row of
+`results/fine_tuning.jsonl` has mAP@20 by balanced scores for each new page, the mean of its questions.
 """
 
 import time
@@ -42,7 +42,7 @@ _MAKE = factory.make_learner
 
 @dataclass(frozen=True)
 class Way:
-    """Fine-tuning of the top `layers` in some outer steps at a rate; 0 layers are all, and the words."""
+    """Fine-tuning of the top `layers` for some outer steps at a learning rate; 0 trains all layers and the words."""
 
     layers: int
     steps: int
@@ -53,19 +53,19 @@ class Way:
         return f"{what}, {self.steps} steps, {self.rate:.1e}"
 
     def take(self) -> None:
-        """Let all tunings of this process train so."""
+        """Train all later tunings of this process in this way."""
 
-        def prepare_so(*args: Any) -> Any:
+        def prepare_way(*args: Any) -> Any:
             benchmark, recipe = prepare(*args)
             budget = recipe.budget.model_copy(update={"meta_train": self.steps})
             outer = recipe.outer.model_copy(update={"lr": self.rate})
             return benchmark, recipe.model_copy(update={"budget": budget, "outer": outer})
 
-        vars(workshop).update(prepare=prepare_so)
+        vars(workshop).update(prepare=prepare_way)
         vars(factory).update(make_learner=lambda recipe, encoder: _MAKE(recipe, self.freeze(encoder)))
 
     def freeze(self, encoder: Encoder) -> Encoder:
-        """Return an encoder whose words and lower layers are not trained."""
+        """Freeze the words and the layers below the top ones, and return the encoder."""
         backbone = TransformerInput(encoder.model[0]).backbone
         layers = backbone.encoder.layer
         for part in (backbone.embeddings, layers[: -self.layers]) if self.layers else ():

@@ -20,9 +20,9 @@ from metasearch.pipelines.factory import learner_class
 from metasearch.search.tune.steps import FINE_TUNE, Step
 
 _STEPS, _RATE = 6, 1.2e-4
-"""Outer steps and rate of fine-tuning on two sets of the recipe, which has twice the steps at half the rate.
+"""Outer steps and learning rate of fine-tuning where labels fill two sets: half and twice those of the recipe.
 
-They gain as much; with fewer labels, twice the steps gain more (docs/results/speed.md).
+They gain as much in less time. With fewer labels, the recipe's gain more (docs/results/speed.md).
 """
 _MODES = ("mixt", "trans", "mono-bi-multi", "mono-mono")
 """Transfer modes of meta-learners, the preferred one first."""
