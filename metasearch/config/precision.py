@@ -10,8 +10,6 @@ SHORT = {name: short for short, name in ALIASES.items()}
 
 
 def _full_name(value: Any) -> Any:
-    if value == "int8":
-        raise ValueError("int8 is gone: it missed up to 8 % of the best passages; use bfloat16")
     return ALIASES.get(value, value) if isinstance(value, str) else value
 
 

@@ -9,7 +9,6 @@ Notation used for tensor shapes: n texts, D dimensions.
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -33,8 +32,6 @@ QUERY, DOCUMENT = "query", "document"
 """Routes of the saved model."""
 ADAPTED, COORDINATES, KEPT = "adapted", "coordinates", "kept"
 """Features of an adapted encoder: vectors for the adapter, maybe with coordinates, and vectors that stay."""
-_FORM_FILE = "adapter.safetensors"
-"""In models of earlier versions, the parameters of a low-rank adapter or a rotation."""
 
 
 class AdaptedEmbedder(nn.Module):
@@ -184,13 +181,8 @@ class AdaptedEncoder(Encoder):
         return adapted.float().cpu().numpy()
 
 
-def encoder_of(
-    model: SentenceTransformer, name: str = "model", max_length: MaxLength | None = None, folder: Path | None = None
-) -> Encoder:
-    """Return an encoder of a model, with its adapter if the model was saved with one; errors as `Encoder`.
-
-    `folder` is the folder of the model, if there is one.
-    """
+def encoder_of(model: SentenceTransformer, name: str = "model", max_length: MaxLength | None = None) -> Encoder:
+    """Return an encoder of a model, with its adapter if the model was saved with one; errors as `Encoder`."""
     router = model[-1]
     if not isinstance(router, Router):
         return Encoder(model, name, max_length)
@@ -203,11 +195,6 @@ def encoder_of(
     base._modules = dict(list(model._modules.items())[:-1])
     if plan:
         return AdaptedEncoder(Encoder(base, name, max_length), _plan_adapter(routes))
-    if folder and (file := folder / _FORM_FILE).is_file():
-        raise EncoderError(
-            f"{file}: adapters in low-rank, rotation and scale form went; delete this file to open the "
-            "same map as a matrix"
-        )
     adapter = MatrixAdapter.of(routes[QUERY][0].linear.weight.detach())
     return AdaptedEncoder(Encoder(base, name, max_length), adapter, pairs=router.default_route == QUERY)
 

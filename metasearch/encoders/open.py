@@ -77,7 +77,7 @@ def open_checkpoint(name: str, max_length: MaxLength | None = None, trust_remote
     elif not trust_remote_code:
         _require_activations(model, name, local)
     restore_lengths(model, name, settings)
-    return encoder_of(model, name, max_length, Path(name) if local else None)
+    return encoder_of(model, name, max_length)
 
 
 def check_name(name: str) -> bool:

@@ -13,7 +13,6 @@ from metasearch.encoders.adapted import AdaptedEncoder
 from metasearch.encoders.adapter import MatrixAdapter, PlanAdapter
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.load import load_encoder
-from metasearch.encoders.neutral import append
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.index.stores import open_store
 from metasearch.search.settings import IndexSettings
@@ -33,7 +32,7 @@ def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tu
             of the index.
     """
     store = open_store(index)
-    settings = yaml.check(store.kind.current_settings, IndexSettings, f"settings of {store.name}")
+    settings = yaml.check(store.kind.settings, IndexSettings, f"settings of {store.name}")
     encoder = load_encoder(
         store.kind.encoder, prompts=settings.prompts, device="cpu", trust_remote_code=trust_remote_code
     )
@@ -42,8 +41,6 @@ def load_index_encoder(index: str | Path, trust_remote_code: bool = False) -> tu
         log.info("%s: its passages are in %s; the exported model computes in float32", store.name, settings.precision)
     parts, made = [], plain(encoder)
     plan = store.plan
-    if plan.projection and plan.centre is None:  # of an earlier release
-        append(made, plan.projection)
     if plan.projection:
         what = "projection" if plan.languages else "centre"
         parts.append(f"its {what} of {_join(plan.projection.languages)}")

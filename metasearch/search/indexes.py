@@ -91,7 +91,7 @@ def index_documents(
             raise ConfigError(f"--to {without_password(to)}: copies in databases have no --expand; add --no-expand")
         target.check(to)
     kind = replace(Kind(**state["kind"]), encoder=find_encoder(state, folder)) if state else None
-    before = kind.current_settings if kind else {}
+    before = kind.settings if kind else {}
     wanted = {key: value for key, value in (asked or {}).items() if (key, value) != ("precision", "auto")}
     settings = yaml.check({**before, **wanted}, IndexSettings, "settings of the index")
     name = encoder or (kind.encoder if kind else DEFAULT_ENCODER)
@@ -131,7 +131,7 @@ def change_index(
         facts |= place_facts(folder, None if root is None else known_root(store, root), site)
         store.change(facts)
         ranked = RankingSettings(**facts["ranking"]).options
-        places = {"root": str(store.root or "none"), "site": store.site or "none"}
+        places = {"root": str(store.root), "site": store.site or "none"}
         return {"search": " ".join(ranked) or "as by default", **places}
 
 
@@ -178,7 +178,7 @@ def learn_queries(
     searcher = open_searcher(folder, device, encoder, trust_remote_code)
     store = searcher.store
     if store.plan.centre is None:
-        why = "it was made with --no-neutral, has too few passages, or is of an earlier release"
+        why = "it was made with --no-neutral, or has too few passages"
         raise DataError(f"{store.name}: no centre of queries: {why}; run metasearch index with its documents again")
     vectors = searcher.encoder.encode(queries, QUERY)
     learned = Learned.of(vectors, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -231,7 +231,7 @@ def open_searcher(
     """
     site = place_facts(Path(), site=site).get(SITE)
     store = open_store(index)
-    settings = yaml.check(store.kind.current_settings, IndexSettings, f"settings of {store.name}")
+    settings = yaml.check(store.kind.settings, IndexSettings, f"settings of {store.name}")
     try:
         loaded = load_reader(encoder or store.kind.encoder, device, settings.prompts, trust_remote_code)
     except (EncoderError, ConfigError) as error:
@@ -249,11 +249,6 @@ def open_searcher(
     searcher = Searcher(store, loaded, reranker, site)
     if options := searcher.ranking.options:
         log.info("%s: searched with %s unless told otherwise", store.name, " ".join(options))
-    if isinstance(store, LocalStore) and store.plan.sharpness is None:
-        log.info(
-            "%s: ranked as in the release that made it; run metasearch index with its documents again to rank pages: "
-            "texts that did not change keep their vectors", store.name,
-        )  # fmt: skip
     if store.plan.adapter:
         log.info("%s: searched with its adapter '%s'", store.name, store.plan.adapter.name)
     return searcher

@@ -16,7 +16,6 @@ from metasearch.encoders.low.attention import Attention
 from metasearch.encoders.low.bert import LowBert
 from metasearch.encoders.low.layers import Bfloat16Linear
 from metasearch.errors import ConfigError, EncoderError
-from metasearch.search.index.base import Kind
 from metasearch.search.indexes import index_documents, open_searcher
 
 TEXTS = ["Where is the key?", "Der Schlüssel liegt unter der Matte.", "Wo?", "Ask the neighbours " * 9, "¿Dónde está?"]
@@ -124,13 +123,6 @@ def test_rounding_that_depends_on_the_batch_does_not_keep_an_encoder_in_float32(
 
     monkeypatch.setattr(LowBert, "vectors", vectors)
     assert load_encoder("tiny", device="cpu", precision="bfloat16").precision == "bfloat16"
-
-
-def test_int8_of_an_earlier_release_is_refused_or_read(tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_text("The key is under the mat.", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"int8 is gone.* use bfloat16"):
-        index_documents([tmp_path / "a.txt"], tmp_path / "index", "tiny", {"precision": "int8"}, device="cpu")
-    assert Kind("", "", 1, {"precision": "int8"}).current_settings["precision"] == "auto"
 
 
 @pytest.mark.parametrize(

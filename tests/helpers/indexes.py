@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.passage import Passage
 from metasearch.search.index.base import FilePlaces, Hit, Kind, SourceFile
 from metasearch.search.index.exact_search import to_int8
@@ -32,7 +33,9 @@ class Made:
         for name in dict.fromkeys(passage.file for passage in self.passages):
             own = [i for i, passage in enumerate(self.passages) if passage.file == name]
             lines = np.array([self.passages[i].line for i in own], np.int32)
-            found.append(FilePlaces(SourceFile(name, 10, "0" * 64), self.keys[own], lines))
+            found.append(
+                FilePlaces(SourceFile(name, 10, "0" * 64, group=path_without_language(name)), self.keys[own], lines)
+            )
         return found
 
 

@@ -29,11 +29,8 @@ log = logging.getLogger(__name__)
 
 _ADAPTERS, IN_USE = "adapters", "adapter"
 """Keys in the state of an index: facts of all adapters, the oldest first; name of the one in use, or empty."""
-_LABELLED = "labelled"
-"""Key in the state of an index: name of an adapter → number of its labelled queries."""
-_FIRST_ROW, _LABELLED_ROWS = 16, 2**20
-"""Row of the first adapter in the table of state; how far after an adapter its labelled queries are. An earlier
-release reads the adapter alone."""
+_FIRST_ROW = 16
+"""Row of the first adapter in the table of state: its matrix and its labelled queries, as safetensors."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +77,8 @@ def read_adapter(store: "LocalStore") -> Adapter | None:
             "metasearch adapt with its labels again", store.name, facts.name,
         )  # fmt: skip
         return None
-    what = f"adapter '{facts.name}'"
-    packed = store.state_row(facts.row, what)
-    matrix, labelled = np.frombuffer(packed, np.float32).reshape(store.kind.dimension, store.kind.dimension), None
-    if facts.name in store.state.get(_LABELLED, {}):
-        labelled = LabelledQueries.read(load(store.state_row(facts.row + _LABELLED_ROWS, what)))
-    return Adapter(facts.name, matrix, labelled)
+    record = load(store.state_row(facts.row, f"adapter '{facts.name}'"))
+    return Adapter(facts.name, record.pop("matrix"), LabelledQueries.read(record) if record else None)
 
 
 def add_adapter(
@@ -111,11 +104,7 @@ def add_adapter(
         _ADAPTERS: [asdict(each) for each in (*known, new)],
         IN_USE: new.name if use else writer.state.get(IN_USE, ""),
     }
-    rows = {row: matrix.tobytes()}
-    if labelled:
-        now[_LABELLED] = {**writer.state.get(_LABELLED, {}), new.name: len(labelled)}
-        rows[row + _LABELLED_ROWS] = save(labelled.record)
-    writer.change(now, rows)
+    writer.change(now, {row: save({"matrix": matrix, **(labelled.record if labelled else {})})})
     return new
 
 

@@ -85,7 +85,7 @@ class SourceFile:
 
     Attributes:
         group: what it shares with its translations: its path without the language, or the addresses that its head
-            names; empty in an index of an earlier release.
+            names.
         url: address that its head names as canonical, or empty.
     """
 
@@ -122,14 +122,6 @@ class Kind:
     dimension: int
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def current_settings(self) -> dict[str, Any]:
-        """The settings as of this release; the one before had no `translations`, and could encode in int8."""
-        found = {"translations": None, **self.settings}
-        if found.get("precision") == "int8":  # queries in another precision find its vectors as well
-            found["precision"] = "auto"
-        return found
-
     def require_encoder(self, where: Path | str, fingerprint: str, dimension: int, name: str) -> None:
         """Raise `EncoderError` where vectors come from another encoder."""
         if (self.fingerprint, self.dimension) != (fingerprint, dimension):
@@ -147,7 +139,7 @@ class Kind:
     def require_same(self, where: Path | str, other: "Kind") -> None:
         """Raise an error if another kind has another encoder, or other settings but for free ones."""
         self.require_encoder(where, other.fingerprint, other.dimension, other.encoder)
-        ours, theirs = (json.loads(json.dumps(kind.current_settings)) for kind in (self, other))
+        ours, theirs = (json.loads(json.dumps(dict(kind.settings))) for kind in (self, other))
         for name in sorted((ours.keys() | theirs.keys()) - set(FREE)):
             before, now = ours.get(name), theirs.get(name)
             if before != now:

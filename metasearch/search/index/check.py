@@ -28,8 +28,7 @@ def check_index(folder: Path) -> Iterator[Finding]:
     learned = f"; centre of queries from {plan.learned.count:,} queries" if plan.learned else ""
     labelled = f" with {len(plan.adapter.labelled):,} queries" if plan.adapter and plan.adapter.labelled else ""
     adapted = f"{translated}{learned}" + (f"; adapter '{plan.adapter.name}'{labelled}" if plan.adapter else "")
-    places = f"paths below {store.root}" if store.root else "paths as they were named"
     site = f", addresses below {store.site}" if store.site else ""
-    yield Finding("search", f"{ranked}{adapted}; {places}{site}")
+    yield Finding("search", f"{ranked}{adapted}; paths below {store.root}{site}")
     for tag, reason in store.unknown.items():
         yield Finding(f"language {tag}", f"encoder '{store.kind.encoder}' hardly knows it: {reason}", "note")

@@ -27,7 +27,7 @@ FILE = "index.sqlite"
 FORMAT = "metasearch index"
 INNER = "index"
 """Folder of an index in that of a tuning."""
-SCHEMA = 5
+SCHEMA = 6
 """Changes whenever the release before cannot read a new index."""
 ROW = np.dtype([("id", "<i8"), ("key", "u1", (KEY_BYTES,)), ("language", "<i4"), ("step", "<f4")])
 """A passage in a block: its number in the table of passages, -1 of a deleted one; key; language; step of its codes."""

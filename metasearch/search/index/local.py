@@ -16,7 +16,6 @@ from safetensors.numpy import load
 
 from metasearch.errors import RunFolderError
 from metasearch.runs.versions import cores
-from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.passage import BELOW, Passage
 from metasearch.search.documents.read import GROUP, is_page
 from metasearch.search.index.adapters import read_adapter
@@ -170,10 +169,10 @@ class LocalStore(Store):
         return self._database.row("state", number, what)[0]
 
     @property
-    def root(self) -> Path | None:
-        """The folder to which paths of documents are relative, which may be gone; None in an index without one."""
+    def root(self) -> Path:
+        """The folder to which paths of documents are relative, which may be gone."""
         known = roots(self.state, self.folder)
-        return next((root for root in known if root.is_dir()), known[-1] if known else None)
+        return next((root for root in known if root.is_dir()), known[-1])
 
     @property
     def site(self) -> str:
@@ -406,7 +405,7 @@ class LocalStore(Store):
             if whole:
                 heads = [part.start] if part.stop > part.start else []
                 pages += [(file.path, 0)] * len(heads)
-                names += [file.group or path_without_language(file.path)] * len(heads)
+                names += [file.group] * len(heads)
             else:
                 heads = (part.start + np.flatnonzero(np.diff(own.lines[part], prepend=-1))).tolist()
                 lines = own.lines[heads].tolist()

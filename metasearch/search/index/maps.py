@@ -23,7 +23,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from metasearch.encoders.maps import ROUNDING, Exact, Projection
+from metasearch.encoders.maps import Exact, Projection
 
 Vectors = NDArray[np.float32]
 
@@ -66,26 +66,12 @@ def mapped(queries: NDArray[Any], matrix: NDArray[Any]) -> Vectors:
 
 
 def translation_map(groups: Sequence[Sequence[Vectors]]) -> Vectors:
-    """Return the matrix A, `(D, D)`, from the passages `(n, D)` of each translation in each group.
-
-    A page with the vectors of an earlier one in its group is an untranslated copy, and does not count.
-    """
-    dimension = groups[0][0].shape[1]
-    several = [pages for pages in map(_translated, groups) if len(pages) > 1]
-    differences = np.concatenate([np.zeros((0, dimension), np.float32), *map(around_mean, several)])
-    weight = _WEIGHT * len(differences) / (len(differences) + dimension)
+    """Return the matrix A, `(D, D)`, from the passages `(n, D)` of each translation in each group."""
+    differences = np.concatenate([around_mean(pages) for pages in groups])
+    count, dimension = differences.shape
+    weight = _WEIGHT * count / (count + dimension)
     inverse: Vectors = np.linalg.inv(np.eye(dimension) + weight * second_moment(differences)).astype(np.float32)
     return inverse
-
-
-def _translated(pages: Sequence[Vectors]) -> list[Vectors]:
-    """Return the pages of a group without copies of earlier ones."""
-    kept = list[Vectors]()
-    for page in pages:
-        mean = page.mean(0, dtype=np.float64)
-        apart = (np.linalg.norm(mean - other.mean(0, dtype=np.float64)) for other in kept)
-        kept += [page] * all(each > ROUNDING * np.linalg.norm(mean) for each in apart)
-    return kept
 
 
 def around_mean(pages: Sequence[Vectors]) -> Vectors:

@@ -19,9 +19,7 @@ _ROOT, _ENCODER, SITE = "root", "encoder_beside", "site"
 
 
 def roots(state: Mapping[str, Any], index: Path) -> list[Path]:
-    """Return where the root of an index may be, best first; nothing for an index of an earlier release."""
-    if _ROOT not in state:
-        return []
+    """Return where the root of an index may be, best first."""
     return [Path(os.path.normpath(index.resolve() / state[_ROOT]["from_index"])), Path(state[_ROOT]["path"])]
 
 

@@ -2,8 +2,7 @@
 
 It is estimated in `metasearch.search.query.estimate`, stored as one record beside the vectors, and taken by all
 that searches: `search`, `serve`, `adapt`, `tune`, `export`, and copies in databases. Stored vectors do not depend on
-it, so that a new plan needs no text to be encoded again. An index of an earlier release has a record without a centre
-of queries and sharpness: it is searched as before.
+it, so that a new plan needs no text to be encoded again.
 """
 
 import json
@@ -108,9 +107,7 @@ class SearchPlan:
     @classmethod
     def read(cls, arrays: Arrays, ranking: Mapping[str, Any] = {}, adapter: Adapter | None = None) -> Self:
         """Return the plan of a record, with the ranking and the adapter that are stored elsewhere."""
-        # By page for an index without page scores.
-        default = RANKED_BY_DEFAULT.model_copy(update={} if "sharpness" in arrays else {"by": "page"})
-        found: dict[str, Any] = {"adapter": adapter, "ranking": RankingSettings(**ranking).completed(default)}
+        found: dict[str, Any] = {"adapter": adapter, "ranking": RankingSettings(**ranking).completed(RANKED_BY_DEFAULT)}
         if "centre" in arrays:
             languages = tuple(json.loads(arrays["languages"].tobytes()))
             projection = Projection(arrays["centre"], arrays["directions"], languages)

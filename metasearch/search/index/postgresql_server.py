@@ -17,7 +17,7 @@ from metasearch.search.settings import without_password
 log = logging.getLogger(__name__)
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of what follows an error that is raised
 
-FORMAT = "metasearch index, schema 1"
+FORMAT = "metasearch index, schema 2"
 """Comment of the table."""
 OLDEST = 0, 8
 """The first version of pgvector that searches on where conditions leave too few rows (iterative scans)."""
@@ -97,13 +97,8 @@ class Server:
             return None
         if comment != FORMAT:
             raise RunFolderError(f"{self.shown}: this release of metasearch did not make the table; choose another")
-        sql = "SELECT number, md5(state::text), state->'pages' IS NOT NULL"
-        sql += f" FROM {self.table}_state ORDER BY number DESC LIMIT 1"
-        number, digest, paged = connection.execute(sql).fetchone() or (0, "", True)
-        if not paged:
-            how = f"delete it, and call metasearch index DOCUMENTS -o INDEX --to {self.shown}"
-            raise RunFolderError(f"{self.shown}: an earlier release made this copy, without pages; {how}")
-        return number, digest
+        sql = f"SELECT number, md5(state::text) FROM {self.table}_state ORDER BY number DESC LIMIT 1"
+        return connection.execute(sql).fetchone() or (0, "")
 
     def prepare(self, connection: Any) -> None:
         """Create the extension where it is missing; `RunFolderError` where it is not installed or too old."""

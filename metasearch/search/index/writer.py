@@ -23,7 +23,6 @@ from metasearch.io import held, taken
 from metasearch.search.documents.languages import path_without_language
 from metasearch.search.documents.pages import Blocks
 from metasearch.search.documents.passage import Passage
-from metasearch.search.documents.read import is_page
 from metasearch.search.index.base import (
     KEY_BYTES,
     FilePlaces,
@@ -202,7 +201,6 @@ class IndexWriter(LocalStore):
         reasons; by default those of before. Return the index as readers see it from now on; nothing more can be
         written. `RunFolderError` if it cannot be written; the index stays as it was.
         """
-        files = [replace(each, file=_grouped(each.file)) for each in files]
         keys = np.concatenate([np.zeros((0, KEY_BYTES), np.uint8), *(each.keys for each in files)])
         ids = self._find(keys)
         ends = np.cumsum([len(each.keys) for each in files])[:-1]
@@ -303,15 +301,10 @@ class IndexWriter(LocalStore):
         blocks[number] = block
 
 
-def _grouped(file: SourceFile) -> SourceFile:
-    """Return a page with the group of its path where it has none, as in an index of an earlier release."""
-    return file if file.group or not is_page(file.path) else replace(file, group=path_without_language(file.path))
-
-
 def _renamed(file: SourceFile, path: str) -> SourceFile:
     """Return a file with another path; the group of a path changes with it."""
     by_path = file.group == path_without_language(file.path)
-    return replace(file, path=path, group="" if by_path else file.group)
+    return replace(file, path=path, group=path_without_language(path) if by_path else file.group)
 
 
 def _page_row(each: FilePlaces) -> list[str | bytes]:

@@ -40,14 +40,12 @@ class Root:
         known name tells where.
 
         Raises:
-            ConfigError: the index has no root, something named is not below the root that was asked for, or the root is
+            ConfigError: something named is not below the root that was asked for, or the root is
                 gone and no document that is named has a known name.
         """
-        resolved = {Path(path): _real(Path(path)) for path in paths}  # as earlier releases did with links
+        resolved = {Path(path): _real(Path(path)) for path in paths}
         named = {path: _named(path, resolved) for path in resolved}
         common = Path(os.path.commonpath([real if path.is_dir() else real.parent for path, real in named.items()]))
-        if store.files:
-            _require_root(store)
         if asked is not None:
             return cls(_asked(common, asked), named)
         if not store.files:
@@ -57,7 +55,6 @@ class Root:
                 if all(each.is_relative_to(root) for each in places.values()):
                     return cls(root, places)
         before = store.root
-        assert before is not None
         if before.is_dir():
             wider = Path(os.path.commonpath([before, common]))
             store.rename(lambda name: (before / name).relative_to(wider).as_posix())
@@ -98,15 +95,9 @@ def _asked(common: Path, asked: Path) -> Path:
     return root
 
 
-def _require_root(store: IndexWriter) -> None:
-    if store.root is None:
-        raise ConfigError(f"{store.folder}: an earlier release made it, without a root; make a new index")
-
-
 def known_root(store: IndexWriter, asked: Path) -> Path:
     """Return the folder to which the documents of an index have moved; `ConfigError` if none of them is there."""
     root = _require_folder(asked)
-    _require_root(store)
     if not any((root / name).is_file() for name in store.files):
         first = next(iter(store.files))
         raise ConfigError(f"--root {asked}: none of the documents is below it, such as {shown(root / first)}")

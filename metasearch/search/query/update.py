@@ -380,7 +380,7 @@ def _pack_headings(passages: Sequence[tuple[str, str]]) -> str:
 
 
 def _linked(places: FilePlaces, source: Source) -> FilePlaces:
-    """Return a page with its group and address, unless an index of this release has them already.
+    """Return a page with its group and address, unless it was indexed with them.
 
     A page that names its translations may have the group of its path, as long as they are not there.
     """

@@ -95,9 +95,8 @@ class Labels:
             DataError: fewer than half of the labels have a page.
         """
         found, root = store.passages_by_place(), store.root
-        passages = [each if root is None else replace(each, file=(root / each.file).as_posix()) for each in found]
-        folders = named or ([] if root is None else [str(root)])
-        pages = Pages.of(data, passages, store.place_groups(), folders, most, same_page, bases)
+        passages = [replace(each, file=(root / each.file).as_posix()) for each in found]
+        pages = Pages.of(data, passages, store.place_groups(), named or [str(root)], most, same_page, bases)
         return replace(cls.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance)), pages.notes
 
     @cached_property

@@ -36,16 +36,6 @@ def texts_of(store, top_k=100, **how):
     return sorted(passage.text for passage, _ in store.passages(rows[0]))
 
 
-def test_a_copy_of_an_earlier_release_without_pages_is_one_line(postgres, tmp_path):
-    copied(postgres, tmp_path / "a", made(9))
-    with postgres.connect() as connection:
-        connection.execute("UPDATE help_state SET state = (state::jsonb - 'pages')::json")
-    address = postgres.address("help")
-    for use in (PostgresStore.open, PostgresStore.check, lambda _: copied(postgres, tmp_path / "b", made(9))):
-        with pytest.raises(RunFolderError, match="without pages; delete it, and call metasearch index DOCUMENTS"):
-            use(address)
-
-
 def test_a_reader_keeps_its_state_for_one_update_and_is_then_told_to_open_the_index_again(postgres, tmp_path):
     content = made(40)
     copied(postgres, tmp_path / "a", content)

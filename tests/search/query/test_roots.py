@@ -10,7 +10,6 @@ from helpers.files import write_all
 from metasearch.errors import ConfigError
 from metasearch.search.index.local import LocalStore
 from metasearch.search.index.places import shown
-from metasearch.search.index.writer import writing
 from metasearch.search.indexes import change_index, index_documents, open_searcher
 
 TEXTS = {"key.en.txt": "The key is under the mat.", "more/bus.en.txt": "The bus leaves at noon."}
@@ -139,16 +138,6 @@ def test_a_root_is_a_folder_that_holds_all_documents(work):
         index("site", root=Path("site/more"))
     with pytest.raises(ConfigError, match=r"--root nowhere: expected a folder"):
         index("site", root=Path("nowhere"))
-
-
-def test_an_index_of_an_earlier_release_without_a_root_is_refused(work):
-    index("site")
-    with writing(Path("help.index"), LocalStore.open(Path("help.index")).kind) as writer:
-        del writer.state["root"]
-        writer.change({})
-    for call in (lambda: index("site"), lambda: change_index(Path("help.index"), root=Path("site"))):
-        with pytest.raises(ConfigError, match="an earlier release made it, without a root; make a new index"):
-            call()
 
 
 def test_a_link_to_a_release_is_the_root_wherever_it_leads(work):

@@ -32,25 +32,19 @@ def test_the_map_is_the_formula_written_out():
 
 
 @pytest.mark.parametrize("languages", [2, 3, 6, 7, 11])
-def test_equal_texts_in_any_number_of_languages_change_nothing(languages):
-    """The float32 mean of equal vectors is off by 7e-9: A = (I + 0)⁻¹ = I, and no direction tells languages apart."""
-    pages = [RNG.standard_normal((5, 64)).astype(np.float32) for _ in range(25)]
-    copies = [[page, *[page + np.float32(1e-7)] * (languages - 1)] for page in pages]
-    assert np.array_equal(translation_map(copies), np.eye(64, dtype=np.float32))
-    texts = np.concatenate(pages)
+def test_equal_texts_in_any_number_of_languages_have_no_direction(languages):
+    """The float32 mean of equal vectors is off by 7e-9."""
+    texts = RNG.standard_normal((125, 64)).astype(np.float32)
     same = {str(i): texts + np.float32(1e-8 * i) for i in range(languages)}
     assert estimate(same).directions.shape == (0, 64)
 
 
 def test_untranslated_copies_count_neither_as_pages_nor_as_languages():
-    """m is 6 for three pages in two languages, whatever copies there are beside them."""
-    real = [[RNG.standard_normal((2, D)).astype(np.float32) for _ in range(2)] for _ in range(3)]
-    copies = [[one, one.copy()] for one, _ in real]
-    beside = [[one, other, one.copy()] for one, other in real]
-    assert np.array_equal(translation_map(real), translation_map([*beside, *copies]))
-    one, other = (page / np.linalg.norm(page, axis=1, keepdims=True) for page in real[0])
-    assert [each.tolist() for each in own_passages([one, other, one])] == [one.tolist(), other.tolist()]
-    assert len(own_passages([one, one, one])) == 1
+    pages = (RNG.standard_normal((2, D)).astype(np.float32) for _ in range(2))
+    one, other = (page / np.linalg.norm(page, axis=1, keepdims=True) for page in pages)
+    rounded = one + np.float32(1e-7)
+    assert [each.tolist() for each in own_passages([one, other, rounded])] == [one.tolist(), other.tolist()]
+    assert len(own_passages([one, rounded, one])) == 1
 
 
 def test_a_page_differs_from_the_mean_of_its_translations():

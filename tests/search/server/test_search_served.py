@@ -67,7 +67,7 @@ def test_the_index_is_described(served):
             "max_hits": 20,
             "passages": 60,
             "languages": {"ar": 20, "de": 20, "en": 20},
-            "ranking": {"hybrid": False, "expand": False, "balance": False, "by": "page"},
+            "ranking": {"hybrid": False, "expand": False, "balance": False, "by": "group"},
             "unknown_languages": {},
         },
     )
