@@ -131,6 +131,7 @@ def test_a_page_that_leads_on_or_is_not_for_searches_is_none(head, tmp_path, cap
     assert read_page(tmp_path, f"{head}<p>Redirecting") == "Text"
     assert ["noindex" in line for line in caplog.messages] == [True]
     assert "Redirecting" in read_page(tmp_path, f"{head}<p>Redirecting", keep_repeated=True)
+    assert "Redirecting" in read_page(tmp_path, f"<head><noscript>{head}</noscript></head><p>Redirecting")
 
 
 def test_copies_of_sources_beside_pages_are_no_documents(tmp_path, caplog):

@@ -281,7 +281,7 @@ class Page(HTMLParser):
     def _start_dropped(self, tag: str, attributes: Mapping[str, str | None], reason: str) -> None:
         """Open an element that is not shown, or within one."""
         reason = "" if tag in _SILENT else reason
-        if tag == "meta":
+        if tag == "meta" and not self._count["noscript"]:  # there it leads browsers without scripts on
             self._read_meta(attributes)
         if reason and self._dropped:
             self._dropped += " "
