@@ -17,6 +17,10 @@ _WORDS = ("to",)
 
 _MODIFIERS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab"}
 """Modifier of a locale in POSIX → script."""
+_CODESET = re.compile(r"\.(utf-?8|iso-?8859-?\d+|koi8-?[ru]|euc-?[a-z]{2}|big5|gb[k\d]+)$", re.I)
+"""Encoding in the name of a locale in POSIX: `ja_JP.UTF-8`."""
+_PAGES = ".html"
+"""End of a folder's name in manuals of Debian: `guide.de.html`."""
 _DOCUSAURUS = re.compile(r"(?<![^/])i18n/([^/]+)/docusaurus-plugin-content-(docs|blog|pages)/(?:current/)?")
 """Folder of translations of Docusaurus; the pages of the default language are in `docs/`."""
 _OTHER_CODES = {"uk": "gb"}
@@ -32,6 +36,7 @@ _LEAST_DETECTED = 10
 
 def find_folder_language(name: str, around: str) -> str:
     """Return the language in a folder's name, a tag or a tag at its end (`pages.zh_TW`), else the one `around` it."""
+    name = name.removesuffix(_PAGES)
     return _read_tag(name) or find_language(name, around)
 
 
@@ -93,11 +98,12 @@ def _folders_without_language(folders: str, language: str | None) -> tuple[str, 
     """Return folders with a star for each language, and the language of the innermost one."""
     inside, bare = "", []
     for folder in folders.split("/"):
-        tag = _read_tag(folder) or _own_tag(folder, inside)
-        means = bool(tag) if language is None else means_language(folder, tag, language)
+        name = folder.removesuffix(_PAGES)
+        tag = _read_tag(name) or _own_tag(name, inside)
+        means = bool(tag) if language is None else means_language(name, tag, language)
         inside = tag if means else inside
-        if means and (stem := folder[: max(_find_tag(folder)[1] - 1, 0)]):
-            bare.append(stem)
+        if means and (stem := name[: max(_find_tag(name)[1] - 1, 0)]):
+            bare.append(stem + folder[len(name) :])
         bare.append("*" if means else folder)
     return "/".join(bare), inside
 
@@ -210,8 +216,9 @@ def translations(languages: Mapping[str, str], groups: Mapping[str, str] | None 
 
 
 def _read_tag(text: str) -> str:
-    """Return the tag that a name is, also with a modifier as in `sr@latin` and `ca@valencia`."""
+    """Return the tag that a name is, also as in `sr@latin`, `ca@valencia` and `ja_JP.UTF-8`."""
     before, _, modifier = text.partition("@")
+    before = _CODESET.sub("", before)
     tag = parse_name(before, common=True)
     if not modifier or not tag:
         return "" if modifier else tag

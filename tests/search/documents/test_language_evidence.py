@@ -96,6 +96,8 @@ def test_folders_may_stand_in_any_order_around_a_language(parts):
         ("docs/intro.md", "i18n/de/docusaurus-plugin-content-docs/current/intro.md"),
         ("docs/01-intro/02-a.md", "i18n/de/docusaurus-plugin-content-docs/current/01-intro/03-a.md"),
         ("build/html/a.html", "build/de/html/a.html"),
+        ("guide.html/a.html", "guide.de.html/a.html"),
+        ("docs/a.html", "docs/de_DE.UTF-8/a.html"),
         ("a.md", "a.de.md"),
     ],
 )
