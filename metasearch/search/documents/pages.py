@@ -149,9 +149,12 @@ def _find_repeated(pages: Mapping[str, Blocks]) -> dict[str, Hashes]:
         frequent = hashes[counts >= SHARE * len(different)]
         for file in files if len(frequent) else ():
             found.setdefault(file, []).append(np.intersect1d(pages[file].hashes, frequent, assume_unique=True))
-    whole = {file: np.unique(np.concatenate(parts)) for file, parts in found.items()}
-    _keep_once(whole)
-    return {file: hashes for file, hashes in whole.items() if len(hashes)}
+    # Copies of a page, such as in folders of languages that lack it, lose the same blocks.
+    copies = grouped(pages, lambda file: (pages[file].language, pages[file].hashes.tobytes())).values()
+    parts = ([np.zeros(0, np.uint64), *chain.from_iterable(found.get(file, ()) for file in own)] for own in copies)
+    shared = {min(own): np.unique(np.concatenate(each)) for own, each in zip(copies, parts, strict=True)}
+    _keep_once(shared)
+    return {file: hashes for own in copies if len(hashes := shared[min(own)]) for file in own}
 
 
 def _keep_once(shared: dict[str, Hashes]) -> None:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Any, Self
 
 import numpy as np
@@ -22,12 +23,15 @@ class PageBook:
 
     Attributes:
         rows: row at each place, page by page, `(n,)`. A row is at several places where pages share a text.
+        numbers: number of each page among all pages, `(P,)`. A page with the passages of an earlier one is its copy,
+            and none of the book.
         starts: first place of each page, `(P,)`.
         languages: language of most places of each page, `(P,)`.
         groups: number of each page's group of translations, `(P,)`.
     """
 
     rows: Rows
+    numbers: Rows
     starts: Rows
     languages: NDArray[np.str_]
     groups: Rows
@@ -35,18 +39,23 @@ class PageBook:
     @classmethod
     def of(cls, rows: Rows, starts: Rows, tags: NDArray[Any], names: Sequence[str]) -> Self:
         """Return the book of pages whose translations have the same name; `tags` is the language of each place."""
+        kept = _distinct(rows, starts)
+        sizes = np.diff(starts, append=len(rows))[kept]
+        places = np.repeat(kept, np.diff(starts, append=len(rows)))
+        rows, starts, tags, names = rows[places], np.cumsum(sizes) - sizes, tags[places], [*compress(names, kept)]
         known, codes = np.unique(tags, return_inverse=True)
         counts = np.zeros((len(starts), len(known)), np.int64)
         np.add.at(counts, (np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows))), codes), 1)
         languages = known[counts.argmax(1)] if len(known) else np.zeros(0, np.str_)
-        return cls(rows, starts, languages, number_groups(names, languages.tolist()))
+        return cls(rows, np.flatnonzero(kept), starts, languages, number_groups(names, languages.tolist()))
 
     def row_places(self, pages: Sequence[tuple[str, int]], names: Sequence[str]) -> Callable[[int], PagePlace]:
-        """Return a function from a row to the first of its places; `pages` are file and line, `names` as for `of`.
+        """Return a function from a row to the first of its places; `pages` are file and line, with `names`, of all.
 
         Hashes depend on file, line and group of a page, so that they stay when other documents come or go.
         """
         languages = self.languages.tolist()
+        pages, names = ([each[i] for i in self.numbers.tolist()] for each in (pages, names))
         facts = [*map(_hash, pages)], [*map(_hash, group_keys(names, languages, pages))], languages
         _, first = np.unique(self.rows, return_index=True)
         numbers = self._page_of_place[first]
@@ -100,6 +109,17 @@ class PageBook:
     @cached_property
     def _page_of_place(self) -> Rows:
         return np.repeat(np.arange(len(self.starts)), self._sizes)
+
+
+def _distinct(rows: Rows, starts: Rows) -> NDArray[np.bool_]:
+    """Return which pages do not have the rows of an earlier page, `(P,)`."""
+    kept = np.ones(len(starts), np.bool_)
+    first: dict[bytes, int] = {}
+    ends = np.append(starts[1:], len(rows))
+    for number in np.flatnonzero(np.bincount(rows)[rows[starts]] > 1).tolist():
+        own = rows[starts[number] : ends[number]].tobytes()
+        kept[number] = first.setdefault(own, number) == number
+    return kept
 
 
 def _hash(key: object) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from metasearch.config.languages import is_known
+from metasearch.config.languages import is_known, primary_language
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.protocols import report_progress
 from metasearch.encoders.unknown_languages import TEXTS, warn_of_unknown
@@ -26,7 +26,7 @@ from metasearch.runs.callbacks import SILENT, Callback
 from metasearch.runs.signals import interrupted
 from metasearch.search.documents.chunking import Settings
 from metasearch.search.documents.evidence import decide
-from metasearch.search.documents.languages import are_translated, group_pages
+from metasearch.search.documents.languages import are_translated, find_path_language, group_pages
 from metasearch.search.documents.page_links import names_translations, read_page_links
 from metasearch.search.documents.pages import Pages
 from metasearch.search.documents.passage import Dropped, Notes, Passage
@@ -245,20 +245,18 @@ class Plan:
             errors = [problem.message for problem in self.notes.problems]
         if errors:
             raise DataError("\n".join(errors))
-        names = group_pages(*self._page_groups(), self.settings.translations)
+        names = group_pages(*_page_groups(each.file for each in self.files), self.settings.translations)
         self.files = [
             replace(each, file=replace(each.file, group=names.get(each.file.path, ""))) for each in self.files
         ]
+        # A text on several pages is shown at the first, which is not an untranslated copy.
+        self.files.sort(key=lambda each: _is_elsewhere(each.file))
         log_notes(self.notes, self.counts, self.dropped, self.settings.detect_always)
-
-    def _page_groups(self, least: int = 0) -> tuple[dict[str, str], dict[str, str]]:
-        """Return language and group of each page, by path, of pages with so many passages."""
-        pages = [each.file for each in self.files if len(each.keys) >= least and is_page(each.file.path)]
-        return {each.path: each.language for each in pages}, {each.path: each.group for each in pages}
 
     def are_translated(self) -> bool:
         """Return whether most pages are in several languages, which a line says if they were not before."""
-        translated = are_translated(*self._page_groups(least=1))
+        distinct = {each.keys.tobytes(): each.file for each in reversed(self.files) if len(each.keys)}
+        translated = are_translated(*_page_groups(distinct.values()))
         if translated and not self.store.state.get("translated"):
             log.info("most pages are in several languages, so searches balance scores; --no-balance turns that off")
         return translated
@@ -377,6 +375,18 @@ def _pack_headings(passages: Sequence[tuple[str, str]]) -> str:
         if (heading, anchor) != (found[-1][1:] if found else ("", "")):
             found.append((number, heading, anchor))
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def _page_groups(files: Iterable[SourceFile]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return language and group of each page among some documents, by path."""
+    pages = [each for each in files if is_page(each.path)]
+    return {each.path: each.language for each in pages}, {each.path: each.group for each in pages}
+
+
+def _is_elsewhere(file: SourceFile) -> bool:
+    """Return whether a document is in the folder of another language, such as an untranslated copy."""
+    tag = find_path_language(file.path)
+    return bool(tag and file.language) and primary_language(tag) != primary_language(file.language)
 
 
 def _linked(places: FilePlaces, source: Source) -> FilePlaces:

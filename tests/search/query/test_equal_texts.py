@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers import files
 from helpers.indexes import in_postgresql
 from metasearch.encoders.builtin import tiny
 from metasearch.search.index.local import LocalStore
+from metasearch.search.indexes import index_documents, open_searcher
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.query.update import update
 from metasearch.search.settings import IndexSettings
@@ -105,3 +107,28 @@ def test_the_order_is_that_of_the_texts_alone(tmp_path):
     for one, other in zip(first, second, strict=True):
         assert [hit.score for hit in one] == pytest.approx([hit.score for hit in other], abs=1e-3)
         assert one[0].passage.text == other[0].passage.text
+
+
+def test_untranslated_copies_are_the_page_that_they_copy(tmp_path):
+    """Ten pages in English and French. The folders `da` and `de` have the English ones, and one German page."""
+    things = ("apple", "brick", "cloud", "door", "engine", "flower", "garden", "house", "island", "jacket")
+    texts = {
+        "en": "How to clean the {} with water and a brush when it is dirty.<p>Where the {} is kept over the winter.",
+        "fr": "Comment nettoyer {} avec de l'eau et une brosse quand il est sale.<p>Où {} est rangé pendant l'hiver.",
+    }
+    license = "<p>This manual is free: you can copy it and change it."
+    for folder, thing in product(("da", "de", "en", "fr"), things):
+        text = texts.get(folder, texts["en"]).format(thing, thing)
+        files.write(tmp_path / "pages" / folder / f"{thing}.html", f"<h1>{thing}</h1><p>{text}{license}")
+    german = "So reinigt man den Apfel mit Wasser und einer Bürste.<p>Dort wird er im Winter aufbewahrt."
+    files.write(tmp_path / "pages/de/apple.html", f"<h1>Apfel</h1><p>{german}{license}")
+    index_documents([tmp_path / "pages"], tmp_path / "index", "tiny", device="cpu")
+    searcher = open_searcher(tmp_path / "index", "cpu")
+    assert searcher.ranking.balance  # of 21 pages, each has a translation
+    hits = searcher.search(["cleaning a brick"], top_k=40, prefer=["en"])[0]
+    assert sorted(hit.passage.file for hit in hits) == [f"en/{thing}.html" for thing in things]
+    found = {hit.passage.file: {each.passage.language for each in hit.translations} for hit in hits}
+    assert found.pop("en/apple.html") == {"de", "fr"}
+    assert all(languages == {"fr"} for languages in found.values())
+    pages = searcher.search(["cleaning a brick"], top_k=40, by="page")[0]
+    assert len({hit.passage.file for hit in pages}) == 21
