@@ -141,7 +141,7 @@ class _Evidence:
             if copies := self._copies(own):
                 tags = {languages[file] for file in own} - {""}
                 seen = detector([*tags & detectable()] or ["en"])(self._text(copies[0]))
-                right = next((languages[file] for file in copies if primary_language(languages[file]) == seen), "")
+                right = next((languages[file] for file in own if primary_language(languages[file]) == seen), "")
                 for file in copies:
                     if languages[file] not in ("", right):
                         found.setdefault((languages[file], right), []).append(file)
@@ -149,6 +149,10 @@ class _Evidence:
             self._change(files, right)
             says = f"they look like {right or 'pages without a language'}, and are no translations"
             log.warning("%s of %s have the same text as pages in another language: %s", _some(files), tag, says)
+        for tag in {tag for tag, _ in found}:
+            left = [file for file, each in self.sources.items() if each.language == tag]
+            if left := [file for file in left if _are_alike(tag, self._detect([file], tag))]:
+                self._correct_tags(left, tag)
 
     def decide_template(self) -> None:
         """Ignore the `lang` of pages whose texts are not in English, or not in a rare language, although it says so."""

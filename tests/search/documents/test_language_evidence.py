@@ -144,6 +144,19 @@ def test_copies_in_the_default_language_are_no_translations(tmp_path, caplog):
     assert copies == {"en"}
 
 
+def test_copies_of_a_text_that_has_changed_have_its_language(tmp_path):
+    """All pages state English. The French ones are English copies of an old text, and so are six of the German ones."""
+    page = '<html lang="en"><title>{0}</title><p>{1}</html>'
+    folder = write(tmp_path, {"de": "en", "fr": "en"}, page, ".html")
+    write(folder, {"en": "en"}, page.replace("{1}", "What has changed about this {0} since the last release."), ".html")
+    for thing in THINGS[:4]:
+        files.write(folder / "de" / f"{thing}.html", page.format(thing, 2 * TEXTS["de"].format(thing)))
+    found = {passage.file.removeprefix(f"{folder.as_posix()}/"): passage.language for passage in read([folder])}
+    assert {file: tag for file, tag in found.items() if tag != "en"} == {
+        f"de/{thing}.html": "de" for thing in THINGS[:4]
+    }
+
+
 def test_front_matter_names_translations(tmp_path):
     from metasearch.search.index.local import LocalStore
     from metasearch.search.indexes import index_documents
