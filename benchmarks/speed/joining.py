@@ -45,7 +45,8 @@ def main() -> None:
         start = time.process_time()
         data = load_labels(path, named=True)
         read = time.process_time()
-        pages = Pages.of(data, passages, ["site"], 20_000, None)
+        files = [passage.file for passage in passages]
+        pages = Pages.of(data, passages, files, range(len(passages)), ["site"], 20_000, None)
         end = time.process_time()
     print(*pages.notes, sep="\n")
     print(f"CPU time: {end - start:.1f} s (reading {read - start:.1f} s); memory: {peak_memory() / 2**30:.2f} GiB")

@@ -44,7 +44,7 @@ from metasearch.search.index.exact_search import Quantised
 from metasearch.search.index.fields import Column
 from metasearch.search.index.mapped_vectors import expand_vectors, projected
 from metasearch.search.index.maps import Vectors
-from metasearch.search.index.page_book import PageBook, PagePlace
+from metasearch.search.index.page_book import PageBook, PagePlace, first_equal
 from metasearch.search.index.places import SITE, find_encoder, roots
 from metasearch.search.index.plan import SearchPlan
 from metasearch.search.settings import Condition, Conditions
@@ -386,6 +386,12 @@ class LocalStore(Store):
         """Return for each place, as `passages_by_place`, the name that its page shares with its translations."""
         starts, _, names = self._named_pages
         return [str(name) for name in np.repeat(names, np.diff(starts, append=len(self.place_rows)))]
+
+    def original_places(self) -> Rows:
+        """Return for each place, as `passages_by_place`, that of the page that its page copies, or itself, `(P,)`."""
+        starts, *_ = self._named_pages
+        moved = starts[first_equal(self.place_rows, starts)] - starts
+        return np.arange(len(self.place_rows)) + np.repeat(moved, np.diff(starts, append=len(self.place_rows)))
 
     @cached_property
     def _pages(self) -> PageBook:

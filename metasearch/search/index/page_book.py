@@ -39,7 +39,7 @@ class PageBook:
     @classmethod
     def of(cls, rows: Rows, starts: Rows, tags: NDArray[Any], names: Sequence[str]) -> Self:
         """Return the book of pages whose translations have the same name; `tags` is the language of each place."""
-        kept = _distinct(rows, starts)
+        kept = first_equal(rows, starts) == np.arange(len(starts))
         sizes = np.diff(starts, append=len(rows))[kept]
         places = np.repeat(kept, np.diff(starts, append=len(rows)))
         rows, starts, tags, names = rows[places], np.cumsum(sizes) - sizes, tags[places], [*compress(names, kept)]
@@ -111,15 +111,14 @@ class PageBook:
         return np.repeat(np.arange(len(self.starts)), self._sizes)
 
 
-def _distinct(rows: Rows, starts: Rows) -> NDArray[np.bool_]:
-    """Return which pages do not have the rows of an earlier page, `(P,)`."""
-    kept = np.ones(len(starts), np.bool_)
+def first_equal(rows: Rows, starts: Rows) -> Rows:
+    """Return for each page the first one with the same rows in the same order, `(P,)`."""
+    found = np.arange(len(starts))
     first: dict[bytes, int] = {}
     ends = np.append(starts[1:], len(rows))
     for number in np.flatnonzero(np.bincount(rows)[rows[starts]] > 1).tolist():
-        own = rows[starts[number] : ends[number]].tobytes()
-        kept[number] = first.setdefault(own, number) == number
-    return kept
+        found[number] = first.setdefault(rows[starts[number] : ends[number]].tobytes(), number)
+    return found
 
 
 def _hash(key: object) -> str:

@@ -96,7 +96,8 @@ class Labels:
         """
         found, root = store.passages_by_place(), store.root
         passages = [replace(each, file=(root / each.file).as_posix()) for each in found]
-        pages = Pages.of(data, passages, store.place_groups(), named or [str(root)], most, same_page, bases)
+        places = store.place_groups(), store.original_places().tolist()
+        pages = Pages.of(data, passages, *places, named or [str(root)], most, same_page, bases)
         return replace(cls.on_pages(pages, folds), balanced=bool(store.plan.ranking.balance)), pages.notes
 
     @cached_property

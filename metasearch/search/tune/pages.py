@@ -38,8 +38,8 @@ class Pages:
 
     @classmethod
     def of(
-        cls, data: RetrievalData, passages: Sequence[Passage], groups: Sequence[str], folders: Sequence[str], most: int,
-        same: bool | None, bases: Sequence[str] = (),
+        cls, data: RetrievalData, passages: Sequence[Passage], groups: Sequence[str], originals: Sequence[int],
+        folders: Sequence[str], most: int, same: bool | None, bases: Sequence[str] = (),
     ) -> "Pages":  # fmt: skip
         """Join labels to pages by path, address, id or text.
 
@@ -47,6 +47,7 @@ class Pages:
             data: labels, whose candidates name or quote pages.
             passages: all passages of the documents, in their order.
             groups: what the page of each passage shares with its translations.
+            originals: number of each passage on the page that its page copies, or its own; copies are not searched.
             folders: files and folders of the documents as they were named.
             most: passages of pages without a label that are searched; evenly spaced pages are taken.
             same: whether the translations of a page answer what it answers; by default they do.
@@ -58,13 +59,14 @@ class Pages:
         """
         places = ((data.places.get(each.id, each.id), each.text) for each in data.candidates)
         found = join(places, passages, folders, bases)
-        meant = {each.id: one.passages for each, one in zip(data.candidates, found, strict=True)}
+        numbers = ([originals[i] for i in one.passages] for one in found)
+        meant = {each.id: tuple(dict.fromkeys(own)) for each, own in zip(data.candidates, numbers, strict=True)}
         data, clicked = _add_clicks(data, meant)
         labels = [each for each in data.candidates if each.answers]
         said = describe([one for each, one in zip(data.candidates, found, strict=True) if each.answers])
         if 2 * sum(bool(meant[each.id]) for each in labels) < len(labels):
             raise DataError(f"{said}. A label is the path, the address, the id or the text of a page")
-        book, translated = _Book(passages, groups), same is not False
+        book, translated = _Book(passages, groups, originals), same is not False
         if same and all(len(alike) == 1 for alike in book.translations.values()):
             raise DataError(
                 "--same-page: no page has a translation in the index, by its path, its head or the field group"
@@ -112,9 +114,9 @@ def _add_clicks(data: RetrievalData, meant: Mapping[str, Sequence[int]]) -> tupl
 class _Book:
     """The pages of passages, and which are translations of each other."""
 
-    def __init__(self, passages: Sequence[Passage], groups: Sequence[str]) -> None:
+    def __init__(self, passages: Sequence[Passage], groups: Sequence[str], originals: Sequence[int]) -> None:
         self.passages = passages
-        self.pages = grouped(range(len(passages)), lambda i: _name(passages[i]))
+        self.pages = grouped(dict.fromkeys(originals), lambda i: _name(passages[i]))
         self.page_of = {i: page for page, own in self.pages.items() for i in own}
         self.language = {page: commonest(passages[i].language for i in own) for page, own in self.pages.items()}
         self.translations: dict[str, tuple[str, ...]] = {}

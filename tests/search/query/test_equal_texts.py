@@ -132,3 +132,7 @@ def test_untranslated_copies_are_the_page_that_they_copy(tmp_path):
     assert all(languages == {"fr"} for languages in found.values())
     pages = searcher.search(["cleaning a brick"], top_k=40, by="page")[0]
     assert len({hit.passage.file for hit in pages}) == 21
+    places = searcher.store.passages_by_place()
+    originals = {places[i].file: places[own].file for i, own in enumerate(searcher.store.original_places().tolist())}
+    assert originals["da/apple.html"] == originals["en/apple.html"] == "en/apple.html"
+    assert {*originals.values()} == {hit.passage.file for hit in pages}

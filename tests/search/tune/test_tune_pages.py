@@ -1,5 +1,7 @@
 """Tuning with documents: a label means a page, whatever its form, and long ones are cut; passages are ranked."""
 
+from dataclasses import replace
+
 import pytest
 
 from helpers.corpus import FakeEncoder
@@ -49,10 +51,10 @@ MEANT = {"path": 2, "address": 2, "first paragraph": 1, "passage": 1}
 """Passages of a page that a label of a form means."""
 
 
-def labels(form, things=12, language="en"):
+def labels(form, things=12, place="en"):
     return load_labels(
         [
-            {"query": f"Where is {i}?", "document": FORMS[form](i, language), "query_language": "en", "language": "en"}
+            {"query": f"Where is {i}?", "document": FORMS[form](i, place), "query_language": "en", "language": "en"}
             for i in range(things)
         ],
         named=True,
@@ -65,7 +67,18 @@ def joined(form="path", most=2000, same=None, **how):
 
 def pages_of(told, found, most=2000, same=None):
     """Join labels to pages whose translations have the same path but for the language, or the same field `group`."""
-    return Pages.of(told, found, [group_of(passage) for passage in found], ["help"], most, same)
+    return Pages.of(told, found, [group_of(passage) for passage in found], range(len(found)), ["help"], most, same)
+
+
+def test_a_label_of_an_untranslated_copy_means_the_page_that_it_copies():
+    """The folder `da` has the English pages; they are not searched beside them."""
+    found = passages()
+    english = [i for i, passage in enumerate(found) if passage.language == "en"]
+    copies = [replace(found[i], file=found[i].file.replace("/en/", "/da/")) for i in english]
+    groups = [*map(group_of, found), *(passage.file for passage in copies)]
+    originals = [*range(len(found)), *english]
+    pages = Pages.of(labels("path", place="da"), [*found, *copies], groups, originals, ["help"], 2000, None)
+    assert (pages.data, pages.unlabelled) == (joined("path").data, joined("path").unlabelled)
 
 
 @pytest.mark.parametrize("form", FORMS)
