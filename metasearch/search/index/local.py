@@ -388,7 +388,7 @@ class LocalStore(Store):
         return [str(name) for name in np.repeat(names, np.diff(starts, append=len(self.place_rows)))]
 
     def original_places(self) -> Rows:
-        """Return for each place, as `passages_by_place`, that of the page that its page copies, or itself, `(P,)`."""
+        """Return for each place, as `passages_by_place`, where it is on the page that its page copies."""
         starts, *_ = self._named_pages
         moved = starts[first_equal(self.place_rows, starts)] - starts
         return np.arange(len(self.place_rows)) + np.repeat(moved, np.diff(starts, append=len(self.place_rows)))

@@ -20,7 +20,7 @@ def test_a_folder_tells_its_tag_as_a_whole_and_at_its_end(case, mark):
     tag, text = case
     assert find_folder_language(text, "fr") == find_folder_language(f"pages{mark}{text}", "") == tag
     assert len({*group_pages({"pages/a.md": "", f"pages{mark}{text}/a.md": tag}).values()}) == 1
-    assert find_folder_language(f"pages{mark}{text}.html", "fr") == find_folder_language(f"{text}.UTF-8", "") == tag
+    assert find_folder_language(f"pages{mark}{text}.html", "") == find_folder_language(f"{text}.UTF-8", "") == tag
     assert find_folder_language("pages.old", "fr") == "fr"
     assert find_folder_language("how-to", "") == find_language("how_to", "") == ""
 
