@@ -122,13 +122,13 @@ class _Evidence:
             log.warning("'%s' is %s: %s look like %s%s", folder, says, _some(files), seen, but)
 
     def decide_root(self) -> None:
-        """Give pages without a language the language of their texts where pages in folders are their translations."""
+        """Give pages without a language the language of their texts where other pages are their translations."""
         starred = (path_without_language(file, each.language) for file, each in self.sources.items() if each.language)
-        known = {name.replace("*/", "") for name in starred if "*/" in name}
+        known = {name.replace("*/", "") for name in starred}
         files = [file for file, each in self.sources.items() if not each.language and file in known]
         if files and not self._language and is_known(seen := self._detect(files)):
             self._change(files, seen)
-            log.info("%s have translations in folders, and look like %s", _some(files), seen)
+            log.info("%s have translations, and look like %s", _some(files), seen)
 
     def decide_copies(self) -> None:
         """Give a copy the language of its text."""
@@ -139,9 +139,10 @@ class _Evidence:
         found: dict[str, dict[str, list[str]]] = {}
         for own in groups:
             if copies := self._copies(own):
-                tags = {primary_language(languages[file]) for file in own}
-                seen = detector(sorted(tags & detectable()) or ["en"])(self._text(copies[0]))
-                right = next((languages[file] for file in own if primary_language(languages[file]) == seen), "")
+                tags = {"en", self._language, *(primary_language(languages[file]) for file in own)}
+                seen = detector(sorted(tags & detectable()))(self._text(copies[0]))
+                other = seen if is_known(seen) and all(map(languages.get, own)) else ""
+                right = next((languages[file] for file in own if primary_language(languages[file]) == seen), other)
                 for file in copies:
                     if languages[file] not in ("", right):
                         found.setdefault(right, {}).setdefault(languages[file], []).append(file)

@@ -146,6 +146,20 @@ def test_copies_in_the_default_language_are_no_translations(tmp_path, caplog):
     assert set(decided(folder)[1].values()) == {"de", "en-US"}
 
 
+def test_pages_beside_their_translations_have_the_language_of_their_texts(tmp_path):
+    write(write(tmp_path, {"": "en"}), {"": "de"}, ending=".de.md")
+    _, files = decided(tmp_path)
+    assert files == {f"{thing}{ending}.md": tag for thing in THINGS for ending, tag in (("", "en"), (".de", "de"))}
+
+
+def test_copies_whose_original_is_not_there_have_the_language_of_their_text(tmp_path):
+    assert decided(write(tmp_path, {"de": "en", "fr-FR": "en", "ko": "ko"}))[0] == {
+        "de": "en",
+        "fr-FR": "en",
+        "ko": "ko",
+    }
+
+
 def test_copies_of_a_text_that_has_changed_have_its_language(tmp_path):
     """All pages state English. The French ones are English copies of an old text, and so are six of the German ones."""
     page = '<html lang="en"><title>{0}</title><p>{1}</html>'
