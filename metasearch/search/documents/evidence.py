@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from html import unescape
 from importlib import import_module
-from itertools import chain, combinations
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,7 +138,7 @@ class _Evidence:
             return
         found: dict[str, dict[str, list[str]]] = {}
         for own in groups:
-            if copies := self._copies(own):
+            for copies in self._copies(own):
                 tags = {"en", self._language, *(primary_language(languages[file]) for file in own)}
                 seen = detector(sorted(tags & detectable()))(self._text(copies[0]))
                 other = seen if is_known(seen) and all(map(languages.get, own)) else ""
@@ -214,17 +214,24 @@ class _Evidence:
         own = [_are_alike(detect(text), seen) for text in texts if text]
         return seen if sum(own) >= _MOST * len(own) else ""
 
-    def _copies(self, files: Sequence[str]) -> list[str]:
+    def _copies(self, files: Sequence[str]) -> list[list[str]]:
+        """Return pages that have nearly the same text in several languages, together."""
         letters = {file: {line: _letters(line) for line in self._text(file).splitlines()} for file in files}
         sizes = {file: sum(own.values()) for file, own in letters.items()}
-        found = set[str]()
-        for one, other in combinations(files, 2):
+
+        def alike(one: str, other: str) -> bool:
             least = max(_SHORTEST, _COPIED * sizes[one], _COPIED * sizes[other])
             if min(sizes[one], sizes[other]) < least:
-                continue
-            if sum(letters[one][line] for line in letters[one].keys() & letters[other].keys()) >= least:
-                found |= {one, other}
-        return [file for file in files if file in found]
+                return False
+            return sum(letters[one][line] for line in letters[one].keys() & letters[other].keys()) >= least
+
+        found: list[list[str]] = []
+        for file in files:
+            if near := next((own for own in found if any(alike(file, other) for other in own)), None):
+                near.append(file)
+            else:
+                found.append([file])
+        return [own for own in found if len({self.sources[file].language for file in own}) > 1]
 
 
 def _are_english(texts: Iterable[str]) -> bool:

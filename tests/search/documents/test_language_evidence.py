@@ -160,6 +160,11 @@ def test_copies_whose_original_is_not_there_have_the_language_of_their_text(tmp_
     }
 
 
+def test_copies_in_the_same_language_keep_it(tmp_path):
+    languages, _ = decided(write(tmp_path, {"docs/de": "de", "docs-de": "de", "docs/fr": "fr", "docs-fr": "fr"}))
+    assert languages == {"docs/de": "de", "docs-de": "de", "docs/fr": "fr", "docs-fr": "fr"}
+
+
 def test_copies_of_a_text_that_has_changed_have_its_language(tmp_path):
     """All pages state English. The French ones are English copies of an old text, and so are six of the German ones."""
     page = '<html lang="en"><title>{0}</title><p>{1}</html>'
