@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from metasearch.config.languages import parse_name
 from metasearch.data.formats.blank import blank, require_text
 from metasearch.errors import DataError
 from metasearch.io import near, require_file
@@ -24,6 +25,7 @@ from metasearch.io import near, require_file
 PACKED = ".gz"
 NOT_READ = (".zst", ".xz", ".bz2")
 """Suffixes of compressed files that cannot be read."""
+_NEGOTIATED = re.compile(r"(\.html?)\.([a-z]{2}(?:[-_][a-z]{2,4})?)(?:\.utf-?8)?$", re.I)
 LONGEST_ROW = 2**24
 """Bytes of a line, and characters of a cell of a CSV, at most."""
 
@@ -46,9 +48,16 @@ csv.field_size_limit(LONGEST_ROW)
 
 
 def unpacked(name: str) -> str:
-    """Return a file's name without the suffix of its compression: `pairs.tsv` for `pairs.tsv.gz`."""
+    """Return a file's name as it usually is: `pairs.tsv` for `pairs.tsv.gz`, and `faq.de.html` for `faq.html.de`.
+
+    The latter are pages for the content negotiation of a web server (MultiViews of Apache).
+    """
     stem, dot, suffix = name.rpartition(".")
-    return stem if dot + suffix in (PACKED, *NOT_READ) else name
+    name = stem if dot + suffix in (PACKED, *NOT_READ) else name
+    negotiated = _NEGOTIATED.search(name)
+    if negotiated and parse_name(negotiated[2], common=True):
+        return f"{name[: negotiated.start()]}.{negotiated[2]}{negotiated[1]}"
+    return name
 
 
 def suffix_of(path: Path) -> str:

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.tags import NAMES, written
-from metasearch.search.documents.languages import find_folder_language, find_language, group_pages
+from metasearch.search.documents.languages import (
+    find_folder_language,
+    find_language,
+    find_path_language,
+    group_pages,
+)
+from metasearch.search.documents.read import is_page
 
 
 @given(written(NAMES, lower=True), st.sampled_from("._-"))
@@ -69,3 +75,9 @@ def test_a_name_ends_in_the_longest_tag_that_exists(stem, language):
 )
 def test_in_a_folder_of_a_language_a_name_tells_another_after_a_dot_or_with_a_region(stem, language):
     assert find_language(stem, "de") == language
+
+
+def test_pages_for_content_negotiation_have_their_tag_at_the_end():
+    assert find_path_language("docs/faq.html.pt-br.utf8") == find_path_language("docs/faq.html.pt-br.gz") == "pt-BR"
+    assert is_page("docs/faq.html.de")
+    assert not is_page("docs/faq.html.in")  # a template, and no word of Indonesian
