@@ -25,6 +25,8 @@ _DOCUSAURUS = re.compile(r"(?<![^/])i18n/([^/]+)/docusaurus-plugin-content-(docs
 """Folder of translations of Docusaurus; the pages of the default language are in `docs/`."""
 _OTHER_CODES = {"uk": "gb"}
 """Code that is used for a country → the country's own."""
+_SAME = {"mdx": "md", "markdown": "md", "htm": "html"}
+"""Ends of files that are the same format: a translation may have another one."""
 _NUMBERS = re.compile(r"(^|/)\d+[-_. ]+(?=[^/.])")
 """Number before the name of a file or folder, which orders a menu."""
 
@@ -90,7 +92,7 @@ def path_without_language(file: str, language: str | None = None) -> str:
     own = find_language(stem, inside)
     if own != inside and means_language("", own, language):
         stem = stem[: max(_find_tag(stem)[1] - 1, 0)]
-    return f"{bare}{slash}{stem}.{suffix}"
+    return f"{bare}{slash}{stem}.{_SAME.get(suffix, suffix)}"
 
 
 @lru_cache(4096)

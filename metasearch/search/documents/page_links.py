@@ -28,6 +28,7 @@ _SKIPPED = ("title", "template")
 _FRONT = re.compile(r"\A(---|\+\+\+)\n.*?^\1\s*$", re.S | re.M)
 _KEY = re.compile(r"^(?:slug|translation_?key|i18n_key|page_id|lang-ref)\s*[:=]\s*[\"']?([^\"'\n#]+)", re.I | re.M)
 """A key of front matter that translations share: of Docusaurus, Hugo and Jekyll."""
+_MARKDOWN = (".md", ".markdown", ".mdx")
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 
 
@@ -40,7 +41,7 @@ class PageLinks(NamedTuple):
 
 def names_translations(path: Path) -> bool:
     """Return whether a page may name its translations: a Markdown page, or HTML with `hreflang`."""
-    if suffix_of(path) in (".md", ".markdown"):
+    if suffix_of(path) in _MARKDOWN:
         return True
     if suffix_of(path) not in (".html", ".htm"):
         return False
@@ -65,7 +66,7 @@ def read_page_links(path: Path, file: str) -> PageLinks:
     if suffix_of(path) in (".html", ".htm"):
         with opened(path, lambda: "the beginning") as content:
             found.read(content.read(_HEAD))
-    elif suffix_of(path) in (".md", ".markdown"):
+    elif suffix_of(path) in _MARKDOWN:
         with opened(path, lambda: "the beginning") as content:
             front = _FRONT.match(content.read(_HEAD).decode("utf-8-sig", "ignore").replace("\r\n", "\n"))
         if front and (key := _KEY.search(front[0])):

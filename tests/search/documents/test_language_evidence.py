@@ -97,6 +97,7 @@ def test_folders_may_stand_in_any_order_around_a_language(parts):
         ("docs/01-intro/02-a.md", "i18n/de/docusaurus-plugin-content-docs/current/01-intro/03-a.md"),
         ("build/html/a.html", "build/de/html/a.html"),
         ("guide.html/a.html", "guide.de.html/a.html"),
+        ("a.mdx", "de/a.md"),
         ("a.html", "a.html.de"),
         ("docs/a.html", "docs/de_DE.UTF-8/a.html"),
         ("a.md", "a.de.md"),

@@ -58,8 +58,17 @@ PICTURE = base64.b64encode(bytes(range(256))).decode()
     ],
 )
 def test_what_a_page_does_not_show_is_no_text(text, expected, tmp_path):
-    seen = shown(tmp_path / "a.md", text)
-    assert [words for _, words in seen] == [(text if expected is None else expected).strip("\n").rstrip()]
+    for name in ("a.md", "a.mdx"):
+        seen = shown(tmp_path / name, text)
+        assert [words for _, words in seen] == [(text if expected is None else expected).strip("\n").rstrip()]
+
+
+def test_mdx_is_markdown_without_imports_exports_and_comments(tmp_path):
+    module = "import {Tabs} from '@theme'\nimport a from 'b'\n\nexport const c = {\n  d: 1,\n}\n\n"
+    text = "# Keys {/* note */}\n\n<Tabs>\n\nThe key.\n\n</Tabs>\n\n```js\nimport a from 'b'\n```\n\nWe import tea."
+    expected = text.replace("{/* note */}", "")
+    assert [words for _, words in shown(tmp_path / "a.mdx", module + text)] == [expected]
+    assert [words for _, words in shown(tmp_path / "a.md", module + text)] == [module + expected]
 
 
 SHOWN = st.sampled_from(

@@ -10,8 +10,8 @@ Front matter before the page is keys in YAML, TOML or JSON:
 
 `lang` or `language` is the page's language, and `title` its title.
 
-Text that a rendered page hides is removed: front matter, comments, scripts, styles, and data in addresses such as
-`data:image/png;base64,`. Code is shown as written.
+Text that a rendered page hides is removed: front matter, comments, scripts, styles, data in addresses such as
+`data:image/png;base64,`, and in MDX the paragraphs that import or export names. Code is shown as written.
 """
 
 import json
@@ -26,14 +26,14 @@ from typing import Any, NamedTuple
 from markdown_it import MarkdownIt
 
 from metasearch.config import yaml
-from metasearch.data.formats.text_files import parse_json
+from metasearch.data.formats.text_files import parse_json, suffix_of
 from metasearch.errors import ConfigError
 from metasearch.search.documents.chunking import Settings, end_of_block
 from metasearch.search.documents.passage import HeadingMark, Notes, Section
 from metasearch.search.documents.readers.html_page import ENDLESS_COMMENT
 from metasearch.search.documents.readers.text import lines
 
-SUFFIXES = (".md", ".markdown")
+SUFFIXES = (".md", ".markdown", ".mdx")
 HOLDS = "page"
 
 _SIZE = 2**18
@@ -41,15 +41,16 @@ _SIZE = 2**18
 _MOST = 2**22
 _NOWHERE = re.compile(r"""^[ \t>*+-]*(\[[^\]\n]+\]:[ \t]*(?:\#|<>)[ \t]*(?:\([^)]*\)|"[^"]*"|'[^']*')[ \t]*)$""", re.M)
 """A comment that is written as a link to nowhere: `[//]: # (a comment)`."""
-_SUSPECT = re.compile(r"<[!?]|<(?:script|style|template)\b|data:|\]:[ \t]*(?:#|<>)", re.I)
+_SUSPECT = re.compile(r"<[!?]|<(?:script|style|template)\b|\{/\*|data:|\]:[ \t]*(?:#|<>)", re.I)
+_MODULE = re.compile(r"^(?:import|export)\s", re.M)
 _HIDDEN = re.compile(
-    r"(?P<escape>\\.)|(?P<ticks>`+)|(?P<empty><!--?-?>)|(?P<comment><!--)|(?P<cdata><!\[CDATA\[)|(?P<declared><![a-z])"
+    r"(?P<escape>\\.)|(?P<ticks>`+)|(?P<empty><!--?-?>)|(?P<comment><!--)|(?P<note>\{/\*)|(?P<cdata><!\[CDATA\[)|(?P<declared><![a-z])"
     r"|(?P<told><\?)|<(?P<element>script|style|template)\b"
     r"|(?P<before>\]\(\s*<?|\]:[ \t]*\n?[ \t>]*<?|=\s*[\"']?|url\(\s*[\"']?)(?=data:(?:[\w.+-]+/[\w.+-]+)?[;,])",
     re.I | re.S,
 )
 """Beginnings of hidden text, and of code."""
-_ENDS = {"comment": "-->", "cdata": r"\]\]>", "declared": ">", "told": r"\?>"}
+_ENDS = {"comment": "-->", "note": r"\*/\}", "cdata": r"\]\]>", "declared": ">", "told": r"\?>"}
 _DATA_ENDS = {"<": "(?=>)", '"': '(?=")', "'": "(?=')"}
 
 _HEADING = re.compile(r"^ {0,3}(?:#|=+[ \t]*$|-+[ \t]*$)", re.M)
@@ -71,8 +72,10 @@ def sections(path: Path, settings: Settings, notes: Notes) -> Iterator[Section]:
     matter = read_front_matter(first, path, notes)
     line = 1 + first.count("\n", 0, matter.length)
     above: list[tuple[int, str]] = []
+    is_mdx = suffix_of(path) == ".mdx"
     for text in _blocks(first[matter.length :], source):
-        spans = sorted(_hidden(text)) if _SUSPECT.search(text) else []
+        module = is_mdx and _MODULE.search(text)
+        spans = sorted(_hidden(text, bool(module))) if module or _SUSPECT.search(text) else []
         shown, marks = _visible(text, spans, line) if spans else (text, None)
         headings = _headings(shown, above)
         yield Section(shown, line, matter.language, matter.title, marks, markdown=True, headings=headings)
@@ -150,8 +153,8 @@ def _visible(text: str, spans: Sequence[Span], first: int) -> tuple[str, list[Sp
     return "".join(shown), marks
 
 
-def _hidden(text: str) -> Iterator[Span]:
-    """Yield the hidden spans of a text, which are outside code."""
+def _hidden(text: str, module: bool) -> Iterator[Span]:
+    """Yield the hidden spans of a text, which are outside code; in a `module`, also imports and exports."""
     starts = [0]
     for line in text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -164,6 +167,8 @@ def _hidden(text: str) -> Iterator[Span]:
             yield from _hidden_between(text, at, start)
             if token.type == "html_block":
                 yield from _hidden_in(text, start, end, missing, html=True)
+            elif module and token.type == "inline" and _MODULE.match(text, start):
+                yield start, end
             elif token.type == "inline":
                 yield from _hidden_in(text, start, end, set())
             at = end
