@@ -37,7 +37,7 @@ from metasearch.runs.markdown import markdown
 from metasearch.runs.per_query_results import QueryResults
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.settings import TuneConfig
-from metasearch.search.tune import compare, job
+from metasearch.search.tune import job
 from metasearch.search.tune.adapt.job import Figure, score_apart
 from metasearch.search.tune.adapt.searched import SearchedIndex
 from metasearch.search.tune.choice import Choice
@@ -45,7 +45,7 @@ from metasearch.search.tune.compare import Comparison
 from metasearch.search.tune.job import TuneRun
 from metasearch.search.tune.labels import Labels
 from metasearch.search.tune.max_t import bounded_test
-from metasearch.search.tune.steps import Step, list_steps
+from metasearch.search.tune.steps import Step
 from metasearch.search.tune.table import Table, split_rankings
 from metasearch.training.hardware import used
 
@@ -105,23 +105,20 @@ def join(found: Mapping[Pool, Evaluation]) -> QueryResults:
 @click.option("--counts", default="40,128", show_default=True, help="Numbers of labels.")
 @click.option("--draws", default="0-9", show_default=True, help="First and last draw.")
 @click.option("--shuffled", is_flag=True, help="Give each label the page of another one.")
-@click.option("--untrained", is_flag=True, help="Leave trained steps out.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder of tunings.")
-def main(
-    pages: Path, sets: str, encoder: str, counts: str, draws: str, shuffled: bool, untrained: bool, output: Path
-) -> None:
+def main(pages: Path, sets: str, encoder: str, counts: str, draws: str, shuffled: bool, output: Path) -> None:
     """Tune on labels of each draw, ask new questions, and keep a row of each."""
-    share(untrained)
+    share()
     first, last = map(int, draws.split("-"))
     for draw in range(first, last + 1):
         for name in sets.split(","):
             for count in map(int, counts.split(",")):
-                facts: Row = {"set": name, "count": count, "draw": draw, "shuffled": shuffled, "untrained": untrained}
+                facts: Row = {"set": name, "count": count, "draw": draw, "shuffled": shuffled}
                 measure(pages, encoder, {**facts, "encoder": Path(encoder).name}, output)
     click.echo(table(read_rows(ROWS)))
 
 
-def share(untrained: bool) -> None:
+def share() -> None:
     """Let all tunings of this process share one base encoder and its vectors."""
     bases: dict[str, Encoder] = {}
 
@@ -133,10 +130,6 @@ def share(untrained: bool) -> None:
         return bases[config.name]
 
     vars(job).update(load_encoder=load_base)
-    if untrained:
-        vars(compare).update(
-            list_steps=lambda *args, **more: [step for step in list_steps(*args, **more) if not step.trains]
-        )
 
 
 def measure(pages: Path, encoder: str, facts: Row, output: Path) -> None:
@@ -209,24 +202,23 @@ def table(rows: Sequence[Row]) -> str:
     significantly worse in a language.
     """
     lines = []
-    for (name, count, shuffled, untrained), own in _grouped(rows).items():
+    for (name, count, shuffled), own in _grouped(rows).items():
         held = sum(_within(row) for row in own)
         behind = np.mean([max(gain for gain, *_ in row["steps"].values()) - row["new"][0] for row in own])
         harmed = sum(any(high is not None and high < 0 for _, _, high in row["languages"].values()) for row in own)
         gain = np.mean([row["new"][0] for row in own])
         kept = sum(row["kept"] == row["first"] for row in own)
         cells = (f"{kept}/{len(own)}", f"{held}/{len(own)}", f"{gain:+.1f}", f"{behind:.1f}", f"{harmed}")
-        steps = "" if untrained else ", with training"
-        lines.append([f"{name}, {count} {'shuffled' if shuffled else 'right'} labels{steps}", *cells])
+        lines.append([f"{name}, {count} {'shuffled' if shuffled else 'right'} labels", *cells])
     head = ["labels", "nothing kept", "claim holds", "new gain", "best less kept", "harmed"]
     return markdown(head, lines)
 
 
-def _grouped(rows: Sequence[Row]) -> dict[tuple[str, int, bool, bool], list[Row]]:
-    found: dict[tuple[str, int, bool, bool], list[Row]] = {}
-    keys = "set", "shuffled", "count", "untrained", "draw"
+def _grouped(rows: Sequence[Row]) -> dict[tuple[str, int, bool], list[Row]]:
+    found: dict[tuple[str, int, bool], list[Row]] = {}
+    keys = "set", "shuffled", "count", "draw"
     for row in sorted(rows, key=lambda row: tuple(row[key] for key in keys)):
-        found.setdefault((row["set"], row["count"], row["shuffled"], row["untrained"]), []).append(row)
+        found.setdefault((row["set"], row["count"], row["shuffled"]), []).append(row)
     return found
 
 

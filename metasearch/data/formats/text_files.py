@@ -26,6 +26,8 @@ PACKED = ".gz"
 NOT_READ = (".zst", ".xz", ".bz2")
 """Suffixes of compressed files that cannot be read."""
 _NEGOTIATED = re.compile(r"(\.html?)\.([a-z]{2}(?:[-_][a-z]{2,4})?)(?:\.utf-?8)?$", re.I)
+_NO_LANGUAGE = ("br", "tt")
+"""Ends of pages in Brotli and of templates of Template Toolkit, which are tags, too."""
 LONGEST_ROW = 2**24
 """Bytes of a line, and characters of a cell of a CSV, at most."""
 
@@ -55,7 +57,7 @@ def unpacked(name: str) -> str:
     stem, dot, suffix = name.rpartition(".")
     name = stem if dot + suffix in (PACKED, *NOT_READ) else name
     negotiated = _NEGOTIATED.search(name)
-    if negotiated and parse_name(negotiated[2], common=True):
+    if negotiated and negotiated[2] not in _NO_LANGUAGE and parse_name(negotiated[2], common=True):
         return f"{name[: negotiated.start()]}.{negotiated[2]}{negotiated[1]}"
     return name
 

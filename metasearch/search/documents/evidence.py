@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metasearch.config.languages import is_known, normalise_tag, primary_language
-from metasearch.data.formats.text_files import opened, suffix_of
+from metasearch.data.formats.text_files import opened, suffix_of, unpacked
 from metasearch.data.languages import detectable, detector
 from metasearch.data.records import grouped
 from metasearch.errors import DataError
@@ -123,10 +123,14 @@ class _Evidence:
 
     def decide_root(self) -> None:
         """Give pages without a language the language of their texts where other pages are their translations."""
-        starred = (path_without_language(file, each.language) for file, each in self.sources.items() if each.language)
-        known = {name.replace("*/", "") for name in starred}
-        files = [file for file, each in self.sources.items() if not each.language and file in known]
+        known: dict[str, set[str]] = {}
+        for file, each in self.sources.items():
+            if each.language:
+                name = path_without_language(file, each.language).replace("*/", "")
+                known.setdefault(name, set()).add(primary_language(each.language))
+        files = [file for file, each in self.sources.items() if not each.language and unpacked(file) in known]
         if files and not self._language and is_known(seen := self._detect(files)):
+            files = [file for file in files if seen not in known[unpacked(file)]]
             self._change(files, seen)
             log.info("%s have translations, and look like %s", _some(files), seen)
 
@@ -155,6 +159,7 @@ class _Evidence:
             )  # fmt: skip
         for tag in sorted({*chain.from_iterable(found.values())}):
             left = [file for file, each in self.sources.items() if each.language == tag]
+            left = [file for file in left if not _are_alike(self._stated(file) or tag, tag)]
             if left := [file for file in left if _are_alike(tag, self._detect([file], tag))]:
                 self._correct_tags(left, tag)
 

@@ -26,7 +26,7 @@ _DOCUSAURUS = re.compile(r"(?<![^/])i18n/([^/]+)/docusaurus-plugin-content-(docs
 _OTHER_CODES = {"uk": "gb"}
 """Code that is used for a country → the country's own."""
 _SAME = {"mdx": "md", "markdown": "md", "htm": "html"}
-"""Ends of files that are the same format: a translation may have another one."""
+"""End of a file's name → end of others in its format, which a translation may have."""
 _NUMBERS = re.compile(r"(^|/)\d+[-_. ]+(?=[^/.])")
 """Number before the name of a file or folder, which orders a menu."""
 
@@ -92,7 +92,7 @@ def path_without_language(file: str, language: str | None = None) -> str:
     own = find_language(stem, inside)
     if own != inside and means_language("", own, language):
         stem = stem[: max(_find_tag(stem)[1] - 1, 0)]
-    return f"{bare}{slash}{stem}.{_SAME.get(suffix, suffix)}"
+    return f"{bare}{slash}{stem}.{suffix}"
 
 
 @lru_cache(4096)
@@ -151,7 +151,16 @@ def group_pages(
     if by in ("none", "hreflang"):
         paths = {file: file for file in languages}
     else:
-        _join(paths, languages, {each.replace("*/", ""): each for each in paths.values() if "*/" in each}.get)
+        starred = {each.replace("*/", ""): each for each in paths.values() if "*/" in each}
+        _join(paths, languages, starred.get)
+        names = {*paths.values()}
+
+        def find_other_format(name: str) -> str | None:
+            stem, _, end = name.rpartition(".")
+            other = f"{stem}.{_SAME.get(end, end)}"
+            return other if other in names else starred.get(other)
+
+        _join(paths, languages, find_other_format)
     for start in ("slug ",) * (by is None) + ("alternates ",) * (by in (None, "hreflang")):
         said = {file: each for file, each in (stored or {}).items() if each.startswith(start) and file in paths}
         if start == "slug ":

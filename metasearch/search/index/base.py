@@ -84,6 +84,7 @@ class SourceFile:
     """A document file as it was when its passages were cut.
 
     Attributes:
+        replaced: languages that it states and those that its texts are in, as JSON; empty for none.
         group: what it shares with its translations: its path without the language, or the addresses that its head
             names.
         url: address that its head names as canonical, or empty.
@@ -93,6 +94,7 @@ class SourceFile:
     size: int
     sha256: str
     language: str = ""
+    replaced: str = ""
     group: str = field(default="", compare=False)
     url: str = field(default="", compare=False)
 

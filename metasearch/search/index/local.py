@@ -389,8 +389,8 @@ class LocalStore(Store):
 
     def original_places(self) -> Rows:
         """Return for each place, as `passages_by_place`, where it is on the page that its page copies."""
-        starts, *_ = self._named_pages
-        moved = starts[first_equal(self.place_rows, starts)] - starts
+        starts, _, names = self._named_pages
+        moved = starts[first_equal(self.place_rows, starts, names)] - starts
         return np.arange(len(self.place_rows)) + np.repeat(moved, np.diff(starts, append=len(self.place_rows)))
 
     @cached_property

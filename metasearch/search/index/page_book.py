@@ -1,6 +1,7 @@
 """Pages of an index: their passages, and their translations."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +24,8 @@ class PageBook:
 
     Attributes:
         rows: row at each place, page by page, `(n,)`. A row is at several places where pages share a text.
-        numbers: number of each page among all pages, `(P,)`. A page with the passages of an earlier one is its copy,
-            and none of the book.
+        numbers: number of each page among all pages, `(P,)`. A page without translations that has the passages of
+            another one is its copy, and none of the book.
         starts: first place of each page, `(P,)`.
         languages: language of most places of each page, `(P,)`.
         groups: number of each page's group of translations, `(P,)`.
@@ -39,7 +40,7 @@ class PageBook:
     @classmethod
     def of(cls, rows: Rows, starts: Rows, tags: NDArray[Any], names: Sequence[str]) -> Self:
         """Return the book of pages whose translations have the same name; `tags` is the language of each place."""
-        kept = first_equal(rows, starts) == np.arange(len(starts))
+        kept = first_equal(rows, starts, names) == np.arange(len(starts))
         sizes = np.diff(starts, append=len(rows))[kept]
         places = np.repeat(kept, np.diff(starts, append=len(rows)))
         rows, starts, tags, names = rows[places], np.cumsum(sizes) - sizes, tags[places], [*compress(names, kept)]
@@ -111,13 +112,18 @@ class PageBook:
         return np.repeat(np.arange(len(self.starts)), self._sizes)
 
 
-def first_equal(rows: Rows, starts: Rows) -> Rows:
-    """Return for each page the first one with the same rows in the same order, `(P,)`."""
-    found = np.arange(len(starts))
+def first_equal(rows: Rows, starts: Rows, names: Sequence[str]) -> Rows:
+    """Return for each page without translations the first one with the same rows, and for others themselves, `(P,)`.
+
+    One with translations comes before those without. Pages have translations where they share a name.
+    """
+    found, counts = np.arange(len(starts)), Counter(names)
     first: dict[bytes, int] = {}
     ends = np.append(starts[1:], len(rows))
-    for number in np.flatnonzero(np.bincount(rows)[rows[starts]] > 1).tolist():
-        found[number] = first.setdefault(rows[starts[number] : ends[number]].tobytes(), number)
+    several = np.flatnonzero(np.bincount(rows)[rows[starts]] > 1).tolist()
+    for number in sorted(several, key=lambda number: counts[names[number]] == 1):
+        equal = first.setdefault(rows[starts[number] : ends[number]].tobytes(), number)
+        found[number] = equal if counts[names[number]] == 1 else number
     return found
 
 

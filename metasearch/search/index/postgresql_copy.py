@@ -101,7 +101,7 @@ class _Copying:
         self.state = self._first_state()
 
     def _first_state(self) -> dict[str, Any]:
-        return {"kind": asdict(self.store.kind), "length": _mean_length(self.store, self.words), "pages": True}
+        return {"kind": asdict(self.store.kind), "length": _mean_length(self.store, self.words)}
 
     def copy(self, on_sent: OnCount) -> CopyResult:
         """Write what differs, and the state if anything does."""

@@ -64,7 +64,6 @@ class RankedPages:
         self._order = np.lexsort((-gained, shared, self._page))
         self._gained = gained
         window = sharpness if table.whole else None
-        # The best passage was one of a page's own in earlier releases.
         counted = np.where(shared, gained.min(initial=0), gained) if window is None else gained
         scores = page_scores(counted[None], table.starts, window)[0] if len(table.rows) else np.zeros(0)
         self.best = {tag: float(scores[self.tags == tag].max()) for tag in np.unique(self.tags).tolist()}

@@ -266,7 +266,8 @@ class Plan:
         files = dict[str, SourceFile | DataError]()
         for number, source in enumerate(documents, 1):
             try:
-                file = SourceFile(source.file, source.size, source.digest, source.language)
+                replaced = json.dumps(source.replaced, sort_keys=True) if source.replaced else ""
+                file = SourceFile(source.file, source.size, source.digest, source.language, replaced)
                 if file == self.store.files.get(source.file) and not self.again:
                     self._keep_blocks(source.file)
                 else:

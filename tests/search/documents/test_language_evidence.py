@@ -109,6 +109,11 @@ def test_generators_keep_translations_in_folders_of_their_own(one, other):
     assert len({*group_pages({one: "", other: "de"}, by="none").values()}) == 2
 
 
+def test_pages_in_two_formats_of_one_language_leave_translations_together():
+    groups = group_pages({"de/a.md": "de", "en/a.md": "en", "en/a.mdx": "en", "fr/a.mdx": "fr"})
+    assert groups["de/a.md"] == groups["en/a.md"] == groups["fr/a.mdx"] != groups["en/a.mdx"]
+
+
 @pytest.mark.parametrize("named", ["", "{}"])
 def test_addresses_that_all_pages_name_or_a_single_one_make_no_translation(named):
     languages = {f"{tag}/{thing}.html": tag for tag in ("de", "en") for thing in THINGS}
@@ -148,10 +153,14 @@ def test_copies_in_the_default_language_are_no_translations(tmp_path, caplog):
     assert set(decided(folder)[1].values()) == {"de", "en-US"}
 
 
-def test_pages_beside_their_translations_have_the_language_of_their_texts(tmp_path):
-    write(write(tmp_path, {"": "en"}), {"": "de"}, ending=".de.md")
-    _, files = decided(tmp_path)
-    assert files == {f"{thing}{ending}.md": tag for thing in THINGS for ending, tag in (("", "en"), (".de", "de"))}
+@pytest.mark.parametrize("ending", [".md", ".mdx", ".markdown"])
+def test_pages_beside_their_translations_have_the_language_of_their_texts(ending, tmp_path):
+    write(write(tmp_path, {"": "en"}, ending=ending), {"": "de"}, ending=f".de{ending}")
+    for tag, text in {"": "fr", ".en": "en"}.items():  # the original of one page is French
+        files.write(tmp_path / f"kettle{tag}{ending}", 2 * TEXTS[text].format("kettle"))
+    _, found = decided(tmp_path)
+    expected = {f"{thing}{own}{ending}": tag for thing in THINGS for own, tag in (("", "en"), (".de", "de"))}
+    assert found == {**expected, f"kettle{ending}": "", f"kettle.en{ending}": "en"}
 
 
 def test_copies_whose_original_is_not_there_have_the_language_of_their_text(tmp_path):

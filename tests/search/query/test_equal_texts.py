@@ -136,3 +136,18 @@ def test_untranslated_copies_are_the_page_that_they_copy(tmp_path):
     originals = {places[i].file: places[own].file for i, own in enumerate(searcher.store.original_places().tolist())}
     assert originals["da/apple.html"] == originals["en/apple.html"] == "en/apple.html"
     assert {*originals.values()} == {hit.passage.file for hit in pages}
+
+
+def test_equal_pages_with_translations_of_their_own_keep_them(tmp_path):
+    """Two versions of a manual: the English page is the same in both, and the French one is not."""
+    for version, french in {"v1": "Où est la clé de la maison.", "v2": "La clé se trouve sous le tapis."}.items():
+        files.write(tmp_path / "pages" / version / "en" / "key.md", "The key is under the mat.")
+        files.write(tmp_path / "pages" / version / "fr" / "key.md", french)
+    index_documents([tmp_path / "pages"], tmp_path / "index", "tiny", device="cpu")
+    searcher = open_searcher(tmp_path / "index", "cpu")
+    hits = searcher.search(["key"], prefer=["fr"])[0]
+    assert {hit.passage.file: [each.passage.language for each in hit.translations] for hit in hits} == {
+        "v1/fr/key.md": ["en"],
+        "v2/fr/key.md": ["en"],
+    }
+    assert searcher.store.original_places().tolist() == [0, 1, 2, 3]

@@ -10,6 +10,7 @@ import pytest
 from helpers.files import write
 from metasearch.encoders.builtin import tiny
 from metasearch.errors import ConfigError, DataError, Interrupted, RunFolderError
+from metasearch.search.index import database
 from metasearch.search.index.local import LocalStore
 from metasearch.search.query.searcher import Searcher
 from metasearch.search.query.update import update
@@ -207,3 +208,36 @@ def test_detection_is_added_to_an_index_and_encodes_again_what_changes_its_langu
     assert (done.encoded, done.languages) == (3, {"de": 3, "en": 2})
     assert {language for language, *_, text in found(docs, DE[1]) if text in DE} == {"de"}
     assert index(docs, "docs/faq.jsonl", language="en", detect=("always", "de", "en")).encoded == 0
+
+
+def test_an_index_of_another_schema_is_refused(docs, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "SCHEMA", 5)
+        index(docs)
+    for call in (lambda: LocalStore.open(docs.parent / "one"), lambda: index(docs)):
+        with pytest.raises(RunFolderError, match=r"schema 5, .* reads schema 6; .* make the index again in another"):
+            call()
+
+
+def test_a_page_is_read_again_where_others_tell_its_language(docs):
+    """All pages state English. The Danish ones are corrected once the others in their folder are copies."""
+    texts = {
+        "en": "How to clean the {} with water and a brush when it has become dirty, and where to keep it in winter.",
+        "da": "Sådan rengør man {} med vand og en børste, når den er blevet snavset, og her skal den stå om vinteren.",
+    }
+    page = "<html lang=en><title>{0}</title><p>{1} {1}</html>"
+    for number in range(12):
+        write(Path(f"docs/en/{number}.html"), page.format(number, texts["en"].format(number)))
+        text = texts["da"].format(number) if number < 4 else f"This text of page {number} is not yet as it should be."
+        write(Path(f"docs/da/{number}.html"), page.format(number, text))
+    index(docs)
+    for number in range(4, 12):
+        write(Path(f"docs/da/{number}.html"), Path(f"docs/en/{number}.html").read_text(encoding="utf-8"))
+    index(docs)
+    index(docs, name="new")
+    updated, new = (
+        {file.path: file for file in LocalStore.open(docs.parent / n).files.values()} for n in ("one", "new")
+    )
+    assert updated == new
+    tags = {each.file: each.language for each in LocalStore.open(docs.parent / "one").passages_by_place()}
+    assert [file for file, tag in tags.items() if tag == "da"] == [f"da/{number}.html" for number in range(4)]

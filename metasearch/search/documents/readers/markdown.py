@@ -192,7 +192,7 @@ def _hidden_in(text: str, start: int, end: int, missing: set[str], html: bool = 
         if html and code:
             continue
         closing = _closing(match)
-        last = len(text) if html and not match["before"] else end
+        last = len(text) if match["note"] or (html and not match["before"]) else end
         found = None if closing in missing else re.compile(closing, re.I).search(text, start, last)
         if found is None:
             missing.add(closing)
