@@ -52,6 +52,7 @@ PICTURE = base64.b64encode(bytes(range(256))).decode()
         ("- a <!-- one -->\n- <!-- two\n\n  three -->\n- b", "- a \n- \n\n- b"),
         ("> a <!-- one\n> two --> b\n> <!-- three -->\n> c", "> a \n b\n> \n> c"),
         ("| a <!-- one --> | b <!-- two --> |\n|--|--|\n| c <!-- three --> | d |", "| a  | b  |\n|--|--|\n| c  | d |"),
+        ("A {/* one */} b\n\n{/* two\n\nthree */}\n\n`{/* four */}`", "A  b\n\n\n\n`{/* four */}`"),
         ("<div>\n<!-- one\n\ntwo -->\nb\n</div>", "<div>\n\nb\n</div>"),
         ("<style>\np {color: red}\n\n</style>\nA <SCRIPT>x = 1</script > b\n<template>c</template>", "\nA  b\n"),
         ("<?php echo 1 ?>\n\n<!DOCTYPE html>\n\n<![CDATA[ x ]]>\n\nA <?x y?> b", "\n\n\nA  b"),
