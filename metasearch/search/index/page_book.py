@@ -117,10 +117,11 @@ def first_equal(rows: Rows, starts: Rows, names: Sequence[str]) -> Rows:
 
     One with translations comes before those without. Pages have translations where they share a name.
     """
-    found, counts = np.arange(len(starts)), Counter(names)
-    first: dict[bytes, int] = {}
-    ends = np.append(starts[1:], len(rows))
+    found, first = np.arange(len(starts)), dict[bytes, int]()
     several = np.flatnonzero(np.bincount(rows)[rows[starts]] > 1).tolist()
+    if not several:  # in an index of millions of pages, names take seconds to count
+        return found
+    counts, ends = Counter(names), np.append(starts[1:], len(rows))
     for number in sorted(several, key=lambda number: counts[names[number]] == 1):
         equal = first.setdefault(rows[starts[number] : ends[number]].tobytes(), number)
         found[number] = equal if counts[names[number]] == 1 else number
