@@ -141,6 +141,7 @@ class _Evidence:
         if not any(map(self._copies, sorted(groups, key=_hash)[:_FILES])):
             return
         found: dict[str, dict[str, list[str]]] = {}
+        changed = set[str]()
         for own in groups:
             for copies in self._copies(own):
                 tags = {"en", self._language, *(primary_language(languages[file]) for file in own)}
@@ -153,12 +154,13 @@ class _Evidence:
         for right, copies_by_tag in found.items():
             files = [*chain.from_iterable(copies_by_tag.values())]
             self._change(files, right)
+            changed.update(files)
             log.warning(
                 "%s of %s have the same text as pages in another language: they look like %s, and are no translations",
                 _some(files), ", ".join(sorted(copies_by_tag)), right or "pages without a language",
             )  # fmt: skip
         for tag in sorted({*chain.from_iterable(found.values())}):
-            left = [file for file, each in self.sources.items() if each.language == tag]
+            left = [file for file, each in self.sources.items() if each.language == tag and file not in changed]
             left = [file for file in left if not _are_alike(self._stated(file) or tag, tag)]
             if left := [file for file in left if _are_alike(tag, self._detect([file], tag))]:
                 self._correct_tags(left, tag)
