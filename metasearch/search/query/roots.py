@@ -40,8 +40,8 @@ class Root:
         known name tells where.
 
         Raises:
-            ConfigError: something named is not below the root that was asked for, or the root is
-                gone and no document that is named has a known name.
+            ConfigError: something named is not below the root that was asked for, or the root is gone and no document
+                that is named has a known name.
         """
         resolved = {Path(path): _real(Path(path)) for path in paths}
         named = {path: _named(path, resolved) for path in resolved}

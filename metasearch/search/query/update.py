@@ -249,7 +249,7 @@ class Plan:
         self.files = [
             replace(each, file=replace(each.file, group=names.get(each.file.path, ""))) for each in self.files
         ]
-        # A text on several pages is shown at the first, which is not an untranslated copy.
+        # Hits show a text of several pages at the first one: originals come before untranslated copies.
         self.files.sort(key=lambda each: _is_elsewhere(each.file))
         log_notes(self.notes, self.counts, self.dropped, self.settings.detect_always)
 

@@ -171,6 +171,15 @@ def test_copies_whose_original_is_not_there_have_the_language_of_their_text(tmp_
     }
 
 
+def test_a_copy_that_states_the_language_of_its_folder_has_one_line(tmp_path, caplog):
+    for tag in ("de", "en"):
+        for thing in THINGS:
+            page = f"<html lang={tag}><title>{thing}</title><p>{2 * TEXTS['en'].format(thing)}</html>"
+            files.write(tmp_path / tag / f"{thing}.html", page)
+    assert set(decided(tmp_path)[1].values()) == {"en"}
+    assert ["10 documents" in line and "same text" in line for line in caplog.messages] == [True]
+
+
 def test_copies_in_the_same_language_keep_it(tmp_path):
     languages, _ = decided(write(tmp_path, {"docs/de": "de", "docs-de": "de", "docs/fr": "fr", "docs-fr": "fr"}))
     assert languages == {"docs/de": "de", "docs-de": "de", "docs/fr": "fr", "docs-fr": "fr"}
