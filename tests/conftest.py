@@ -160,9 +160,17 @@ def write(tmp_path):
     return written
 
 
+@pytest.fixture(autouse=True)
+def package_logger() -> None:
+    """Take back what the command of another test has made of the package's logger: no log depends on the order."""
+    logger = logging.getLogger("metasearch")
+    logger.handlers, logger.propagate = [], True
+    logger.setLevel(logging.NOTSET)
+
+
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Return a function that gives the lines of the log, whatever handlers a command of another test has left."""
+    """Return a function that gives the lines of the log."""
     lines: list[str] = []
     handler, logger = logging.Handler(), logging.getLogger("metasearch")
     monkeypatch.setattr(handler, "emit", lambda record: lines.append(record.getMessage()))

@@ -1,6 +1,5 @@
 """Mined negatives: the nearest candidates of all, less those that may answer (Moreira et al. 2024, TopK-PercPos)."""
 
-import logging
 from math import cos
 
 import numpy as np
@@ -82,8 +81,7 @@ def test_mined_negatives_are_among_the_nearest_and_answer_nothing_of_the_questio
         assert triplet.negative.text in nearest[: max(pool, n_neg)]
 
 
-def test_where_too_few_are_far_enough_random_ones_are_taken_and_said(caplog, monkeypatch):
-    monkeypatch.setattr(logging.getLogger("metasearch"), "propagate", True)
+def test_where_too_few_are_far_enough_random_ones_are_taken_and_said(caplog):
     far = {text: angle for text, angle in ANGLES.items() if "filler" not in text}
     plain = retrieval(questions=6, languages=("de", "el"), fillers=0)
     embed = encoder(far | {"de sentence 5": 3.1, "el sentence 5": 3.1})

@@ -1,7 +1,5 @@
 """Classes of negatives by their distance to the anchor (Schroff et al., 2015; MAML-Align paper, appendix B)."""
 
-import logging
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,13 +15,6 @@ from metasearch.episodes.triplets import TripletSampler, choose
 TO_POSITIVE, MARGIN = 0.5, 0.25
 SPREAD = [0.9, 0.3, 0.6, 0.8, 0.4, 0.7]
 MEMBERS = {"hard": {1, 4}, "semi-hard": {2, 5}, "easy": {0, 3}}
-
-
-@pytest.fixture(autouse=True)
-def heard(caplog, monkeypatch):
-    """Let warnings reach the test, also after a command line has taken the package's logger for itself."""
-    monkeypatch.setattr(logging.getLogger("metasearch"), "propagate", True)
-    caplog.set_level(logging.WARNING, logger="metasearch")
 
 
 def chosen(kind, to_negatives, count=1, seed=0):

@@ -120,6 +120,7 @@ def site(folder, tags, name="{tag}/{number}.html"):
 @pytest.mark.parametrize("name", ["{tag}/{number}.html", "{number}.{tag}.md", "a/{tag}/b/{number}.txt"])
 def test_scores_are_balanced_where_most_pages_are_in_several_languages(name, tmp_path, caplog):
     """Of six pages four are translated, then of ten, so that it is under a half with one more."""
+    caplog.set_level("INFO")
     folder = site(tmp_path / "site", ["de", "el"], name)
     index_documents([site(folder, ["en"], "{tag}-only-{number}.html")], tmp_path / "i", "tiny", device="cpu")
     said = [each for each in caplog.messages if "balance" in each]
