@@ -28,6 +28,7 @@ from metasearch.search.documents.languages import (
     find_country_language,
     find_folder_language,
     group_pages,
+    names_at_root,
     path_without_language,
 )
 from metasearch.search.documents.passage import Notes
@@ -126,8 +127,8 @@ class _Evidence:
         known: dict[str, set[str]] = {}
         for file, each in self.sources.items():
             if each.language:
-                name = path_without_language(file, each.language).replace("*/", "")
-                known.setdefault(name, set()).add(primary_language(each.language))
+                for name in names_at_root(path_without_language(file, each.language)):
+                    known.setdefault(name, set()).add(primary_language(each.language))
         files = [file for file, each in self.sources.items() if not each.language and unpacked(file) in known]
         if files and not self._language and is_known(seen := self._detect(files)):
             files = [file for file in files if seen not in known[unpacked(file)]]

@@ -25,6 +25,22 @@ _DOCUSAURUS = re.compile(r"(?<![^/])i18n/([^/]+)/docusaurus-plugin-content-(docs
 """Folder of translations of Docusaurus; the pages of the default language are in `docs/`."""
 _OTHER_CODES = {"uk": "gb"}
 """Code that is used for a country → the country's own."""
+_COUNTRIES = ("cn", "cz", "dk", "gr", "jp", "kr", "tw", "ua", "vn")
+"""Countries that the ends of names mean, as in `README_CN`."""
+_NAMES_BY_TAG = {
+    "ar": "arabic ara", "bg": "bulgarian", "ca": "catalan", "cs": "czech ces cze", "da": "danish dansk",
+    "de": "german deutsch deu ger", "el": "greek", "en": "english eng", "es": "spanish espanol español spa",
+    "fa": "persian farsi", "fi": "finnish suomi", "fr": "french francais français fra fre", "he": "hebrew",
+    "hi": "hindi", "hr": "croatian", "hu": "hungarian magyar", "id": "indonesian", "it": "italian italiano ita",
+    "ja": "japanese jpn 日本語", "ko": "korean kor 한국어", "nl": "dutch nederlands nld", "no": "norwegian norsk",
+    "pl": "polish polski pol", "pt": "portuguese portugues português por", "pt-BR": "brazilian", "ro": "romanian",
+    "ru": "russian rus русский", "sk": "slovak", "sl": "slovenian", "sr": "serbian", "sv": "swedish svenska swe",
+    "th": "thai", "tr": "turkish tur", "uk": "ukrainian", "vi": "vietnamese", "zh": "chinese zho chi 中文",
+}  # fmt: skip
+_OTHER_NAMES = {name: tag for tag, names in _NAMES_BY_TAG.items() for name in names.split()}
+"""Name of a language, or its code of three letters, as folders and files have it → tag."""
+_AROUND = re.compile(r"(?<![^/])(?:i18n|l10n|intl|lang|languages?|locales?|translations?)/(?=\*/)")
+"""Folder around the translations of pages that are beside it."""
 _SAME = {"mdx": "md", "markdown": "md", "htm": "html"}
 """End of a file's name → end of others in its format, which a translation may have."""
 _NUMBERS = re.compile(r"(^|/)\d+[-_. ]+(?=[^/.])")
@@ -66,7 +82,9 @@ def find_path_language(file: str) -> str:
 
 def _find_tag(stem: str) -> tuple[str, int]:
     for start in (0, *(mark.end() for mark in re.finditer("[._-]", stem))):
-        if (tag := _read_tag(stem[start:])) and not (start and tag in _WORDS):
+        end = stem[start:]
+        tag = find_country_language(end) if start and end.lower() in _COUNTRIES else _read_tag(end)
+        if tag and not (start and tag in _WORDS):
             return tag, start
     return "", 0
 
@@ -119,12 +137,13 @@ def means_language(folder: str, tag: str, language: str | None) -> bool:
 
 @cache
 def find_country_language(folder: str) -> str:
-    """Return the likeliest language of a country with a code of two lower-case letters; empty for other names.
+    """Return the likeliest language of a country with a code of two letters; empty for other names.
 
     Example:
         >>> find_country_language("kr"), find_country_language("tw"), find_country_language("guide")
         ('ko', 'zh-Hant', '')
     """
+    folder = folder.lower() if folder.isupper() else folder
     folder = _OTHER_CODES.get(folder, folder)
     if not re.fullmatch("[a-z]{2}", folder) or not parse_name(f"en-{folder.upper()}"):
         return ""
@@ -151,7 +170,7 @@ def group_pages(
     if by in ("none", "hreflang"):
         paths = {file: file for file in languages}
     else:
-        starred = {each.replace("*/", ""): each for each in paths.values() if "*/" in each}
+        starred = {name: each for each in paths.values() if "*/" in each for name in names_at_root(each)}
         _join(paths, languages, starred.get)
         names = {*paths.values()}
 
@@ -170,9 +189,19 @@ def group_pages(
             paths |= {file: name for file, name in said.items() if name in translated}
     if by in (None, "path"):
         _join_alone(
-            paths, languages, {file: _NUMBERS.sub(r"\1", name.replace("*/", "")) for file, name in paths.items()}
+            paths, languages, {file: _NUMBERS.sub(r"\1", names_at_root(name)[0]) for file, name in paths.items()}
         )
     return paths
+
+
+def names_at_root(name: str) -> tuple[str, str]:
+    """Return what a page is named where the default language has no folder, in or beside the folder of translations.
+
+    Example:
+        >>> names_at_root("content/translations/*/intro.md")
+        ('content/translations/intro.md', 'content/intro.md')
+    """
+    return name.replace("*/", ""), _AROUND.sub("", name).replace("*/", "")
 
 
 def _translated(names: Mapping[str, str], languages: Mapping[str, str]) -> set[str]:
@@ -230,7 +259,9 @@ def _read_tag(text: str) -> str:
     """Return the tag that a name is, also as in `sr@latin`, `ca@valencia` and `ja_JP.UTF-8`."""
     before, _, modifier = text.partition("@")
     before = _CODESET.sub("", before)
-    tag = parse_name(before, common=True)
+    if len(before) == 2 and before.isupper():
+        before = before.lower()
+    tag = _OTHER_NAMES.get(before.lower()) or parse_name(before, common=True)
     if not modifier or not tag:
         return "" if modifier else tag
     subtag = _MODIFIERS.get(modifier.lower(), modifier)

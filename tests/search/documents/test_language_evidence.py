@@ -69,6 +69,9 @@ def of_passages(folder):
             True,
         ),
         ({"": "de", "en": "en"}, {"": "de", "en": "en"}, True),
+        ({"docs": "en", "docs/translations/de": "de"}, {"docs": "en", "docs/translations/de": "de"}, True),
+        ({"English": "en", "german": "de", "FR": "fr"}, {"English": "en", "german": "de", "FR": "fr"}, True),
+        ({"en": "en", "KR": "ko"}, {"en": "en", "KR": "ko"}, True),
         ({"docs": "en", "hr": "en"}, {"docs": "", "hr": ""}, False),
     ],
 )
@@ -101,6 +104,9 @@ def test_folders_may_stand_in_any_order_around_a_language(parts):
         ("a.html", "a.html.de"),
         ("docs/a.html", "docs/de_DE.UTF-8/a.html"),
         ("a.md", "a.de.md"),
+        ("content/a/index.md", "content/translations/de/a/index.md"),
+        ("Guide.pdf", "Guide_DE.pdf"),
+        ("guide/a.html", "guide_german/a.html"),
     ],
 )
 def test_generators_keep_translations_in_folders_of_their_own(one, other):

@@ -38,11 +38,18 @@ def test_a_folder_tells_its_tag_as_a_whole_and_at_its_end(case, mark):
         ("faq.zh_CN", "zh-CN"),
         ("README_ZH_CN", "zh-CN"),
         ("es-419", "es-419"),
-        # Words that are no codes, or are in another case, and countries.
+        ("UserGuide_DE", "de"),
+        ("Manual German", ""),
+        ("Manual-German", "de"),
+        ("manual_eng", "en"),
+        ("中文", "zh"),
+        # Countries.
+        ("README_KR", "ko"),
+        ("faq.cn", "zh"),
+        ("contact-us", ""),
+        # Words that are no codes.
         ("faq.old", ""),
         ("faq_new", ""),
-        ("UK", ""),
-        ("README_KR", ""),
         ("faqde", ""),
         ("sign_in", ""),
         ("install.sh", ""),
