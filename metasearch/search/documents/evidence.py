@@ -61,7 +61,8 @@ _UNSHOWN = re.compile(r"<(head|script|style|nav|header|footer|pre|template|svg)\
 _BLOCK = re.compile(r"</?(?:p|div|li|h[1-6]|td|br|tr|section)\b[^>]*>", re.I)
 _MARKS = re.compile(r"\A---\n.*?\n---\n|^(```|~~~).*?^\1|`[^`\n]*`|\]\([^)]*\)|<[^>]*>|\"\w+\":", re.S | re.M)
 _STATED = re.compile(
-    r"<html\b[^>]*?\s(?:xml:)?lang\s*=\s*[\"']?([\w-]+)|\A---\n(?:[^\n]+\n)*?lang(?:uage)?:\s*[\"']?([\w-]+)", re.I
+    r"<(?:html|body)\b[^>]*?\s(?:xml:)?lang\s*=\s*[\"']?([\w-]+)|\A---\n(?:[^\n]+\n)*?lang(?:uage)?:\s*[\"']?([\w-]+)",
+    re.I,
 )
 _OFFICE, _HTML = (".pdf", ".docx"), (".html", ".htm")
 _DOUBTED = ("en", "br", "ch", "ee", "kr", "se", "si", "tw")

@@ -55,7 +55,12 @@ _LEAST_DETECTED = 10
 def find_folder_language(name: str, around: str) -> str:
     """Return the language in a folder's name, a tag or a tag at its end (`pages.zh_TW`), else the one `around` it."""
     name = name.removesuffix(_PAGES)
-    return _read_tag(name) or find_language(name, around)
+    return _read_folder(name) or find_language(name, around)
+
+
+def _read_folder(name: str) -> str:
+    """Return the tag that a folder's name is; `C` is the locale of GNOME's manuals in English."""
+    return "en" if name in ("C", "c") else _read_tag(name)
 
 
 def find_language(stem: str, folder: str) -> str:
@@ -119,7 +124,7 @@ def _folders_without_language(folders: str, language: str | None) -> tuple[str, 
     inside, bare = "", []
     for folder in folders.split("/"):
         name = folder.removesuffix(_PAGES)
-        tag = _read_tag(name) or _own_tag(name, inside)
+        tag = _read_folder(name) or _own_tag(name, inside)
         means = bool(tag) if language is None else means_language(name, tag, language)
         inside = tag if means else inside
         if means and (stem := name[: max(_find_tag(name)[1] - 1, 0)]):

@@ -45,6 +45,8 @@ class Section:
     """Further fields of a row, as JSON values."""
     headings: Sequence[HeadingMark] = ()
     """By ascending offsets."""
+    around: str = ""
+    """Language of the page, of which this is a part."""
 
     def heading(self, offset: int) -> HeadingMark:
         """Return the headings and the anchor of the text at an offset."""

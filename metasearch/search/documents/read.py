@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -20,6 +20,7 @@ from metasearch.config import registry
 from metasearch.config.languages import UNKNOWN, is_known, primary_language
 from metasearch.data.formats.documents import Format, formats
 from metasearch.data.formats.text_files import suffix_of, unpacked
+from metasearch.data.languages import detectable, detector
 from metasearch.errors import DataError
 from metasearch.search.documents.chunking import Chunker, Settings
 from metasearch.search.documents.evidence import decide
@@ -37,6 +38,7 @@ GROUP = "group"
 """Field of rows that a page and its translations share."""
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
+_OTHER_LANG = "passages that look like the language of their page, not of their lang attribute"
 _SOURCES = "_sources"
 _MENUS = ("summary.md", "_summary.md", "_sidebar.md", "_navbar.md")
 """Names of the menus of mdBook, GitBook and docsify."""
@@ -336,9 +338,12 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
 
 
 def _language(section: Section, text: str, source: Source, settings: Settings, notes: Notes) -> str:
-    labels = (section.language, source.language, settings.language or "")
-    stated = next(filter(is_known, labels), "")
-    stated = source.replaced.get(stated, stated)
+    own, *others = (source.replaced.get(tag, tag) for tag in (section.language, source.language, section.around))
+    others = [*filter(is_known, (*others, settings.language or ""))]
+    if source.format.name == "html" and is_known(own) and others and _looks_like(others[0], own, text):
+        notes.counts[_OTHER_LANG] += 1
+        own = others[0]
+    stated = own if is_known(own) else next(iter(others), "")
     language = primary_language(stated) if stated else ""
     found = UNKNOWN
     if settings.detect and (not stated or language in settings.detectable):
@@ -350,3 +355,14 @@ def _language(section: Section, text: str, source: Source, settings: Settings, n
         if settings.detect_always and found != language:
             return found
     return stated
+
+
+def _looks_like(language: str, own: str, text: str) -> bool:
+    """Return whether a text looks like a language rather than its own, which word processors state by mistake."""
+    tags = primary_language(language), primary_language(own)
+    return tags[0] != tags[1] and {*tags} <= detectable() and _between(*sorted(tags))(text) == tags[0]
+
+
+@cache
+def _between(*tags: str) -> Callable[[str], str]:
+    return detector(tags)

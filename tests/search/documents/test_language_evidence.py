@@ -71,6 +71,8 @@ def of_passages(folder):
         ({"": "de", "en": "en"}, {"": "de", "en": "en"}, True),
         ({"docs": "en", "docs/translations/de": "de"}, {"docs": "en", "docs/translations/de": "de"}, True),
         ({"English": "en", "german": "de", "FR": "fr"}, {"English": "en", "german": "de", "FR": "fr"}, True),
+        ({"C": "en", "de": "de"}, {"C": "en", "de": "de"}, True),
+        ({"sdk/c": "de", "de": "de"}, {"sdk/c": "de", "de": "de"}, False),
         ({"en": "en", "KR": "ko"}, {"en": "en", "KR": "ko"}, True),
         ({"docs": "en", "hr": "en"}, {"docs": "", "hr": ""}, False),
     ],
@@ -220,3 +222,19 @@ def test_front_matter_names_translations(tmp_path):
     index_documents([tmp_path / "site"], tmp_path / "i", asked={"translations": "path"}, device="cpu")
     groups = {path: file.group for path, file in LocalStore.open(tmp_path / "i").files.items()}
     assert len({*groups.values()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("folder", "page"),
+    [
+        ("el", '<p lang="en-US">{el}<p>{el}<blockquote lang="fr">{fr}</blockquote>'),
+        ("", '<html lang="el"><p lang="EN-US">{el}<p>{el}<blockquote lang="fr">{fr}</blockquote>'),
+        ("", '<body lang="EN-US"><p>{el}<p>{el}<blockquote lang="fr">{fr}</blockquote>'),
+    ],
+)
+def test_the_lang_of_a_part_counts_where_its_text_looks_like_it(folder, page, tmp_path):
+    """Word processors state the language of the computer."""
+    for thing in THINGS:
+        text = page.format(el=4 * TEXTS["el"].format(thing), fr=4 * TEXTS["fr"].format(thing))
+        files.write(tmp_path / folder / f"{thing}.html", text)
+    assert of_passages(tmp_path) == {folder: {"el", "fr"}}

@@ -117,7 +117,8 @@ def html_sections(source: str, path: Path, notes: Notes, whole: bool = True) -> 
                 marks.append((size, line))
                 parts.append(text)
                 size += len(text)
-        yield Section("".join(parts), language=language, title=page.title, marks=marks, headings=headings)
+        text, around = "".join(parts), page.language
+        yield Section(text, language=language, title=page.title, marks=marks, headings=headings, around=around)
 
 
 def _content(paragraphs: Sequence[Paragraph], notes: Notes) -> Sequence[Paragraph]:

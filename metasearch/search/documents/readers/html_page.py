@@ -172,7 +172,7 @@ class Page(HTMLParser):
         self._languages: dict[str, str] = {}
         """Value of a `lang` attribute → language tag, empty if it is not valid."""
         self._unclosed_tags = 0
-        self.title = ""
+        self.title = self.language = ""
         self.paragraphs: list[Paragraph] = []
         self._headings: list[tuple[int, str]] = []
         """Level and text of the headings above the current place."""
@@ -268,6 +268,7 @@ class Page(HTMLParser):
         if tag not in _VOID:
             written = attributes.get("lang", attributes.get("xml:lang"))
             language = around.language if written is None else self._read_language(written)
+            self.language = language if tag == "html" else self.language
             main = around.main or tag == "main" or attributes.get("role") == "main"
             link = (attributes.get("href") or "") if tag == "a" else around.link
             hidden = _has_hidden(attributes) and not opened
