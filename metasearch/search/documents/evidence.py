@@ -129,10 +129,10 @@ class _Evidence:
         for file, each in self.sources.items():
             if each.language:
                 for name in names_at_root(path_without_language(file, each.language)):
-                    known.setdefault(name, set()).add(primary_language(each.language))
+                    known.setdefault(name, set()).add(each.language)
         files = [file for file, each in self.sources.items() if not each.language and unpacked(file) in known]
-        if files and not self._language and is_known(seen := self._detect(files)):
-            files = [file for file in files if seen not in known[unpacked(file)]]
+        seen = self._detect(files) if files and not self._language else ""
+        if is_known(seen) and (files := [file for file in files if seen not in known[unpacked(file)]]):
             self._change(files, seen)
             log.info("%s have translations, and look like %s", _some(files), seen)
 
@@ -149,7 +149,8 @@ class _Evidence:
                 tags = {"en", self._language, *(primary_language(languages[file]) for file in own)}
                 seen = detector(sorted(tags & detectable()))(self._text(copies[0]))
                 other = seen if is_known(seen) and all(map(languages.get, own)) else ""
-                right = next((languages[file] for file in own if primary_language(languages[file]) == seen), other)
+                same = (languages[file] for file in own if primary_language(languages[file]) == seen)
+                right = min(same, key=len, default=other)  # `en` before `en-GB`
                 for file in copies:
                     if languages[file] not in ("", right):
                         found.setdefault(right, {}).setdefault(languages[file], []).append(file)

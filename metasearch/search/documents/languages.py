@@ -225,9 +225,9 @@ def _docusaurus(file: str, language: str) -> str:
 
 def _join(paths: dict[str, str], languages: Mapping[str, str], find: Callable[[str], str | None]) -> None:
     """Give pages the name of a group that is found by their own, unless it has a page in their language."""
-    used = {(paths[file], primary_language(language)) for file, language in languages.items()}
+    used = {(paths[file], language) for file, language in languages.items()}
     for file, name in paths.items():
-        group, language = find(name), primary_language(languages[file])
+        group, language = find(name), languages[file]
         if group and group != name and (group, language) not in used:
             paths[file] = group
             used.add((group, language))

@@ -69,6 +69,8 @@ def of_passages(folder):
             True,
         ),
         ({"": "de", "en": "en"}, {"": "de", "en": "en"}, True),
+        ({"": "de", "de": "de"}, {"": "", "de": "de"}, True),
+        ({"": "de", "de_AT": "de", "en": "en"}, {"": "de", "de_AT": "de", "en": "en"}, True),
         ({"docs": "en", "docs/translations/de": "de"}, {"docs": "en", "docs/translations/de": "de"}, True),
         ({"English": "en", "german": "de", "FR": "fr"}, {"English": "en", "german": "de", "FR": "fr"}, True),
         ({"C": "en", "de": "de"}, {"C": "en", "de": "de"}, True),
