@@ -39,7 +39,7 @@ _NAMES_BY_TAG = {
 }  # fmt: skip
 _OTHER_NAMES = {name: tag for tag, names in _NAMES_BY_TAG.items() for name in names.split()}
 """Name of a language, or its code of three letters, as folders and files have it → tag."""
-_AROUND = re.compile(r"(?<![^/])(?:i18n|l10n|intl|lang|languages?|locales?|translations?)/(?=\*/)")
+_AROUND = re.compile(r"(?<![^/])(?:i18n|l10n|intl|lang|languages?|locales?|translations?)/(?=\*/|$)")
 """Folder around the translations of pages that are beside it."""
 _SAME = {"mdx": "md", "markdown": "md", "htm": "html"}
 """End of a file's name → end of others in its format, which a translation may have."""
@@ -115,6 +115,7 @@ def path_without_language(file: str, language: str | None = None) -> str:
     own = find_language(stem, inside)
     if own != inside and means_language("", own, language):
         stem = stem[: max(_find_tag(stem)[1] - 1, 0)]
+        slash += "*/" * bool(_AROUND.search(bare + slash))
     return f"{bare}{slash}{stem}.{suffix}"
 
 

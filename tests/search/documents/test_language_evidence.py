@@ -109,6 +109,7 @@ def test_folders_may_stand_in_any_order_around_a_language(parts):
         ("docs/a.html", "docs/de_DE.UTF-8/a.html"),
         ("a.md", "a.de.md"),
         ("content/a/index.md", "content/translations/de/a/index.md"),
+        ("a/README.md", "a/translations/README.de.md"),
         ("Guide.pdf", "Guide_DE.pdf"),
         ("guide/a.html", "guide_german/a.html"),
     ],
