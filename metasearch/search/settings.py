@@ -185,7 +185,7 @@ class SearchSettings(RankingSettings):
     ] = ()
     """Languages of hits, such as de,en; by default all."""
     prefer: Annotated[tuple[Annotated[str, AfterValidator(normalise_tag)], ...], Flag(metavar="TAGS", comma=True)] = ()
-    """Show a page with translations in these languages, such as de,en; by default in the query's own language."""
+    """Show a page with translations in these languages, such as de,en; by default in the query's, then in English."""
     where: Annotated[tuple[Condition, ...], BeforeValidator(parse_conditions), Flag(metavar="CONDITION")] = ()
     """Condition on a field of rows, such as topic=news or 'price<10'; repeatable."""
 

@@ -38,6 +38,7 @@ class RankedPages:
         grouped: a page and its translations are one hit.
         own: tags of the query's language: a group has the score of its page in it, or else of its best page.
         prefer: languages in which a group is shown, the first before the others; then the query's own.
+        otherwise: tags in which a group is shown that has none of these; else its best page is.
         words: scores of rows by BM25 in a hybrid search.
         recalled: rows of the pages that a labelled query finds.
         gain: what these pages gain.
@@ -54,6 +55,7 @@ class RankedPages:
         words: Mapping[int, float],
         recalled: Collection[int] = (),
         gain: float = 0.0,
+        otherwise: Collection[str] = (),
     ) -> None:
         self.table, self.sharpness, self.balance = table, sharpness, balance
         self.tags, self.groups = np.array(table.languages), table.groups
@@ -77,8 +79,9 @@ class RankedPages:
         scored = shown = np.arange(len(scores))
         if grouped:
             scored = self._version([tag in own for tag in table.languages])
-            place = {tag: len(prefer) - i for i, tag in reversed([*enumerate(prefer)])}
-            shown = self._version([place.get(tag, (tag in own) / 2) for tag in table.languages]) if place else scored
+            place = dict.fromkeys(otherwise, 1) | dict.fromkeys(own, 2)
+            place |= {tag: 2 + len(prefer) - i for i, tag in reversed([*enumerate(prefer)])}
+            shown = self._version([place.get(tag, 0) for tag in table.languages])
         order = np.lexsort((table.rows[self._best(scored)], -self.totals[scored]))
         self._scored, self._pages = scored[order], shown[order]
         self._grouped = grouped

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metasearch.config import yaml
-from metasearch.config.languages import UNKNOWN, primary_language
+from metasearch.config.languages import UNKNOWN, is_known, primary_language
 from metasearch.config.roles import Role
 from metasearch.data.formats.given import list_texts
 from metasearch.data.languages import detectable, detector
@@ -107,7 +107,8 @@ class Searcher:
                 passages of a page follow only where there are fewer pages. `passage`: all passages are ranked alike.
                 A page is a file; a page of a PDF; a row of a table.
             prefer: languages in which a page with translations is shown, the first before the others; by default that
-                of the query (py3langid, among the languages of the index), else the version with the best score.
+                of the query (py3langid, among the languages of the index), then English, else the version with the
+                best score.
             rerank: hits of each query, at least `top_k`, that the cross-encoder reads; the score of a hit is then the
                 raw score of the cross-encoder. 0 reranks none.
             where: conditions on further fields; hits meet all of them: `["price<10", "topic=news"]`, or a mapping for
@@ -258,10 +259,10 @@ class Searcher:
         grouped = asked.by == "group"
         several = grouped and len({*table.groups.tolist()}) < len(table.groups)
         language = self._detect(query) if several else UNKNOWN
-        own = [tag for tag in self.languages if primary_language(tag) == language]
+        own, english = ([tag for tag in self.languages if primary_language(tag) == each] for each in (language, "en"))
         return RankedPages(
             table, self.store.plan.sharpness, bool(asked.balance), grouped, own, asked.prefer, words, known,
-            recalled.gain,
+            recalled.gain, english if is_known(language) else (),
         )  # fmt: skip
 
     @cached_property

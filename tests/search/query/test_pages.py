@@ -99,6 +99,28 @@ def test_a_language_finds_its_regions(tmp_path):
         searcher.search(["key"], languages=["en-AU"])
 
 
+def test_a_page_is_shown_in_the_language_of_the_query_then_in_english(tmp_path):
+    """The page on keys is not in German, and the one on doors is in German alone."""
+    texts = {
+        "en/key": "Where the key of the house is.", "fr/key": "Où est la clé de la maison.",
+        "el/key": "Πού είναι το κλειδί του σπιτιού.", "de/door": "Die Tür des Hauses ist aus Holz.",
+    }  # fmt: skip
+    write_all(tmp_path / "docs", {f"{name}.txt": text for name, text in texts.items()})
+    ms.index_documents([tmp_path / "docs"], tmp_path / "index", encoder="tiny")
+    searcher = ms.open_searcher(tmp_path / "index")
+    # A query without letters has no language: the version with the best score is shown.
+    asked = {
+        "Wo ist der Schlüssel für das Haus?": "en",
+        "Où est la clé ?": "fr",
+        "Πού είναι το κλειδί;": "el",
+        "?": "el",
+    }
+    for query, language in asked.items():
+        (hit,) = (each for each in searcher.search([query])[0] if each.translations)
+        assert hit.passage.language == language
+        assert {each.passage.language for each in hit.translations} == {"en", "fr", "el"} - {language}
+
+
 def test_a_path_is_a_file_or_a_folder_of_documents(tmp_path):
     names = ("a/b/one.txt", "a/two.txt", "three.txt")
     write_all(tmp_path / "docs", {name: f"The key of {name}.\n\nEqual in all." for name in names})
