@@ -151,15 +151,18 @@ class _Evidence:
                 other = seen if is_known(seen) and all(map(languages.get, own)) else ""
                 same = (languages[file] for file in own if primary_language(languages[file]) == seen)
                 right = min(same, key=len, default=other)  # `en` before `en-GB`
+                original = next((file for file in copies if languages[file] == right), copies[0])
                 for file in copies:
                     if languages[file] not in ("", right):
                         found.setdefault(right, {}).setdefault(languages[file], []).append(file)
+                        copied = original if file != original else ""
+                        self.sources[file] = replace(self.sources[file], copied=copied)
         for right, copies_by_tag in found.items():
             files = [*chain.from_iterable(copies_by_tag.values())]
             self._change(files, right)
             changed.update(files)
             log.warning(
-                "%s of %s have the same text as pages in another language: they look like %s, and are no translations",
+                "%s of %s have the same text as pages in another language: they look like %s, and one is shown",
                 _some(files), ", ".join(sorted(copies_by_tag)), right or "pages without a language",
             )  # fmt: skip
         for tag in sorted({*chain.from_iterable(found.values())}):

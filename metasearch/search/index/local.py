@@ -379,17 +379,17 @@ class LocalStore(Store):
 
     def page_places(self) -> Callable[[int], PagePlace]:
         """Return a function from a row to its place among the pages, for a copy of the index."""
-        _, pages, names = self._named_pages
+        _, pages, names, _ = self._named_pages
         return self._pages.row_places(pages, names)
 
     def place_groups(self) -> list[str]:
         """Return for each place, as `passages_by_place`, the name that its page shares with its translations."""
-        starts, _, names = self._named_pages
+        starts, _, names, _ = self._named_pages
         return [str(name) for name in np.repeat(names, np.diff(starts, append=len(self.place_rows)))]
 
     def original_places(self) -> Rows:
         """Return for each place, as `passages_by_place`, where it is on the page that its page copies."""
-        starts, _, names = self._named_pages
+        starts, _, names, _ = self._named_pages
         moved = starts[first_equal(self.place_rows, starts, names)] - starts
         return np.arange(len(self.place_rows)) + np.repeat(moved, np.diff(starts, append=len(self.place_rows)))
 
@@ -397,16 +397,19 @@ class LocalStore(Store):
     def _pages(self) -> PageBook:
         rows = self.place_rows
         tags = np.array(self.state["languages"])[self._row_languages[rows]] if len(rows) else np.zeros(0, str)
-        starts, _, names = self._named_pages
-        return PageBook.of(rows, starts, tags, names)
+        starts, _, names, languages = self._named_pages
+        return PageBook.of(rows, starts, tags, names, languages)
 
     @property
-    def _named_pages(self) -> tuple[Rows, list[tuple[str, int]], list[str]]:
-        """First place of each page, `(P,)`; the page, as `page_of` has it; name that it shares with translations."""
+    def _named_pages(self) -> tuple[Rows, list[tuple[str, int]], list[str], list[str]]:
+        """First place of each page, `(P,)`; the page, as `page_of` has it; name that it shares with translations.
+
+        Then the language of its file, empty for an unknown one and for rows.
+        """
         rows, own = self._contents.rows_of(self._contents.ids), self._contents
         paged = [is_page(file.path) for file in own.files]
         grouped = {} if all(paged) else dict(self._field_values(GROUP))
-        starts, pages, names = list[int](), list[tuple[str, int]](), list[str]()
+        starts, pages, names, languages = list[int](), list[tuple[str, int]](), list[str](), list[str]()
         for whole, (file, part) in zip(paged, own.parts(), strict=True):
             if whole:
                 heads = [part.start] if part.stop > part.start else []
@@ -420,7 +423,8 @@ class LocalStore(Store):
                 both = zip(lines, values, strict=True)
                 names += [f"{file.path}:{line}" if value is None else f"group {value}" for line, value in both]
             starts += heads
-        return np.array(starts, np.int64), pages, names
+            languages += [file.language if whole else ""] * len(heads)
+        return np.array(starts, np.int64), pages, names, languages
 
     def equal_rows(self, passages: Sequence[Passage], languages: Sequence[str]) -> list[dict[int, tuple[str, int]]]:
         """Return for each passage the rows with its text and fields: row → language and number of places."""

@@ -27,7 +27,7 @@ class PageBook:
         numbers: number of each page among all pages, `(P,)`. A page without translations that has the passages of
             another one is its copy, and none of the book.
         starts: first place of each page, `(P,)`.
-        languages: language of most places of each page, `(P,)`.
+        languages: language of each page, or of most of its places, `(P,)`.
         groups: number of each page's group of translations, `(P,)`.
     """
 
@@ -38,8 +38,12 @@ class PageBook:
     groups: Rows
 
     @classmethod
-    def of(cls, rows: Rows, starts: Rows, tags: NDArray[Any], names: Sequence[str]) -> Self:
-        """Return the book of pages whose translations have the same name; `tags` is the language of each place."""
+    def of(cls, rows: Rows, starts: Rows, tags: NDArray[Any], names: Sequence[str], own: Sequence[str] = ()) -> Self:
+        """Return the book of pages whose translations have the same name; `tags` is the language of each place.
+
+        `own` is the language of each page where it is known: in a folder of a language, the version for its readers may
+        be translated in part.
+        """
         kept = first_equal(rows, starts, names) == np.arange(len(starts))
         sizes = np.diff(starts, append=len(rows))[kept]
         places = np.repeat(kept, np.diff(starts, append=len(rows)))
@@ -48,6 +52,9 @@ class PageBook:
         counts = np.zeros((len(starts), len(known)), np.int64)
         np.add.at(counts, (np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows))), codes), 1)
         languages = known[counts.argmax(1)] if len(known) else np.zeros(0, np.str_)
+        if own:
+            stated = np.array(own)[kept]
+            languages = np.where(stated == "", languages, stated)
         return cls(rows, np.flatnonzero(kept), starts, languages, number_groups(names, languages.tolist()))
 
     def row_places(self, pages: Sequence[tuple[str, int]], names: Sequence[str]) -> Callable[[int], PagePlace]:

@@ -1,6 +1,7 @@
 """Equal texts in several languages are one hit that names them all, in a folder and in databases."""
 
 import json
+import shutil
 from collections import defaultdict
 from functools import cache
 from itertools import product
@@ -136,6 +137,52 @@ def test_untranslated_copies_are_the_page_that_they_copy(tmp_path):
     originals = {places[i].file: places[own].file for i, own in enumerate(searcher.store.original_places().tolist())}
     assert originals["da/apple.html"] == originals["en/apple.html"] == "en/apple.html"
     assert {*originals.values()} == {hit.passage.file for hit in pages}
+
+
+def test_copies_with_other_menus_are_the_page_that_they_copy(tmp_path):
+    """Ten pages in English and French. The folder `de` has the English ones with a German line, and one German page."""
+    things = ("apple", "brick", "cloud", "door", "engine", "flower", "garden", "house", "island", "jacket")
+    english = "How to clean the {} with water and a brush when it is dirty. Where the {} is kept over the winter."
+    french = "Comment nettoyer {} avec de l'eau et une brosse quand il est sale. Où {} est rangé pendant l'hiver."
+    german = "So reinigt man {} mit Wasser und einer Bürste, wenn er schmutzig ist. Dort wird er aufbewahrt."
+    pages = tmp_path / "pages"
+    for thing in things:
+        files.write(pages / "C" / f"{thing}.html", f"<p>{english.format(thing, thing)}<p>Next page: {thing}")
+        files.write(pages / "fr" / f"{thing}.html", f"<p>{french.format(thing, thing)}<p>Page suivante : {thing}")
+        text = german if thing == "apple" else english
+        files.write(pages / "de" / f"{thing}.html", f"<p>{text.format(thing, thing)}<p>Nächste: {thing}")
+    index_documents([pages], tmp_path / "index", "tiny", device="cpu")
+    hits = open_searcher(tmp_path / "index", "cpu").search(["cleaning a brick"], top_k=40)[0]
+    assert sorted(hit.passage.file for hit in hits) == [f"C/{thing}.html" for thing in things]
+    languages = {hit.passage.file[2:]: {each.passage.language for each in hit.translations} for hit in hits}
+    assert languages == {f"{thing}.html": {"de", "fr"} if thing == "apple" else {"fr"} for thing in things}
+    shutil.rmtree(pages / "C")
+    for index in ("index", "new"):
+        index_documents([pages], tmp_path / index, "tiny", device="cpu")
+        places = open_searcher(tmp_path / index, "cpu").store.passages_by_place()
+        assert any("Nächste: brick" in place.text for place in places)
+        assert not any("Next page" in place.text for place in places)
+
+
+def test_a_page_in_a_folder_of_a_language_is_a_translation_also_in_part(tmp_path):
+    """The German page has four English paragraphs, as stated, and one German one."""
+    things = ("lock", "door", "hinge", "window")
+    english = [f"How to oil the {thing} of the house in winter, and where the {thing} is." for thing in things]
+    german = "Wo der Schlüssel des Hauses liegt und wie man ihn dreht."
+    part = "".join(f'<p lang="en">{text}' for text in english)
+    files.write(tmp_path / "pages/de/key.html", f"<h1>Schlüssel</h1><p>{german}{part}")
+    files.write(tmp_path / "pages/en/key.html", f"<h1>Key</h1>{part}")
+    for thing in ("Apfel", "Baum", "Garten", "Schuppen", "Zaun"):
+        files.write(
+            tmp_path / f"pages/de/{thing}.html", f"<p>Wo {thing} und Haus des Nachbarn sind und wem sie gehören."
+        )
+    index_documents([tmp_path / "pages"], tmp_path / "index", "tiny", {"length": 20}, device="cpu")
+    for tag, other in (("de", "en"), ("en", "de")):
+        (hit,) = open_searcher(tmp_path / "index", "cpu").search(["key"], top_k=1, prefer=[tag])[0]
+        assert (hit.passage.file, [each.passage.file for each in hit.translations]) == (
+            f"{tag}/key.html",
+            [f"{other}/key.html"],
+        )
 
 
 def test_equal_pages_with_translations_of_their_own_keep_them(tmp_path):
