@@ -155,8 +155,9 @@ class _Evidence:
                 for file in copies:
                     if languages[file] not in ("", right):
                         found.setdefault(right, {}).setdefault(languages[file], []).append(file)
-                        copied = original if file != original else ""
-                        self.sources[file] = replace(self.sources[file], copied=copied)
+                        # British English may differ from American where it is not equal.
+                        if file != original and primary_language(languages[file]) != primary_language(right):
+                            self.sources[file] = replace(self.sources[file], copied=original)
         for right, copies_by_tag in found.items():
             files = [*chain.from_iterable(copies_by_tag.values())]
             self._change(files, right)
