@@ -8,13 +8,13 @@ unless they state the same language. So a department, a country or a programming
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from html import unescape
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +28,10 @@ from metasearch.search.documents.languages import (
     find_country_language,
     find_folder_language,
     group_pages,
+    is_word,
     names_at_root,
     path_without_language,
+    written_tag,
 )
 from metasearch.search.documents.passage import Notes
 
@@ -85,6 +87,10 @@ def decide(sources: Sequence["Source"], settings: Settings) -> list["Source"]:
     return list(found.sources.values())
 
 
+Place = tuple[str, str, bool]
+"""Language in a name, the name as it is shown, and whether it is a word."""
+
+
 class _Evidence:
     def __init__(self, sources: Sequence["Source"], language: str) -> None:
         self.sources = {each.file: each for each in sources}
@@ -98,30 +104,66 @@ class _Evidence:
         places = grouped(self.sources, lambda file: _place(self.sources[file]))
         found = {place: self._detect(files, place[0]) for place, files in places.items() if place[1]}
         alike = {place: _are_alike(place[0], seen) for place, seen in found.items()}
-        accepted = {primary_language(tag) for (tag, _), same in alike.items() if same}
-        others = Counter(found[place] for place, same in alike.items() if not same)
+        accepted = {primary_language(place[0]) for place, same in alike.items() if same and not place[2]}
+        accepted |= self._decide_words(places, found, alike, accepted)
+        others = Counter(seen for place, seen in found.items() if not alike[place])
         usual = {"en", self._language, *(tag for tag, count in others.items() if count > 1)} - accepted
         known = (each for each in self.sources.values() if primary_language(each.language) in accepted)
         names = {path_without_language(each.file) for each in known}
+        countries = Counter(find_country_language(folder.rstrip("/")) for tag, folder, _ in found if not tag)
         for place, seen in found.items():
-            tag, folder = place
+            tag, folder, _ = place
             files, country = places[place], find_country_language(folder.rstrip("/"))
             if alike[place]:
                 self._correct_tags(files, tag)
                 continue
             likely = {*usual, *accepted, primary_language(country)}
-            translated = 2 * sum(path_without_language(file) in names for file in files) >= len(files)
+            translated = not _lacks(files, names)
             if not is_known(seen) or (translated and primary_language(country) != seen):
                 continue
             if tag and not (primary_language(tag) in detectable() or seen in likely or _other_script(tag, seen)):
                 continue
-            if not tag and (primary_language(country) != seen or (seen in usual and not accepted)):
+            # Countries of one language may have offices there: their pages are no translations.
+            offices = countries[country] > 1 or (seen in usual and not accepted)
+            if not tag and (primary_language(country) != seen or offices):
                 continue
             right = country if primary_language(country) == seen else "" if seen in usual else seen
             self._change(files, right, right or seen)
             says = f"the language {right}" if right else "no language"
             but = f", not {tag}" if tag else ""
             log.warning("'%s' is %s: %s look like %s%s", folder, says, _some(files), seen, but)
+
+    def _decide_words(
+        self, places: Mapping[Place, Sequence[str]], found: dict[Place, str], alike: Mapping[Place, bool],
+        accepted: Set[str],
+    ) -> set[str]:  # fmt: skip
+        """Return the languages of words that texts confirm; documents of other words have none, and are not `found`.
+
+        A word for English needs another language, too: `c/` has programs, and `eng/` is about engineers.
+        """
+        words = {place for place in found if place[2]}
+        own = [each for each in self.sources.values() if primary_language(each.language) in accepted]
+        names = {path_without_language(each.file) for each in own if not _place(each)[2]}
+        # Where pages are too short for detection, translations by the same names tell as much.
+        right = {place for place in words if alike[place] or not (found[place] or _lacks(places[place], names))}
+        languages = {primary_language(tag) for tag, *_ in right} | accepted
+        if languages == {"en"} and not self._is_translated_in_part(places):
+            right = set()
+        for place in words - right:
+            del found[place]
+            self.sources |= {file: replace(self.sources[file], language="") for file in places[place]}
+            log.info("'%s' is taken for no language: %s", place[1], _some(places[place]))
+        return {primary_language(place[0]) for place in right}
+
+    def _is_translated_in_part(self, places: Mapping[Place, Sequence[str]]) -> bool:
+        """Return whether folders in which most pages are copies have two documents in their own languages."""
+        other = [
+            (tag, files)
+            for (tag, _, word), files in places.items()
+            if primary_language(tag) not in ("", "en") and not word
+        ]
+        own = (_are_alike(tag, self._detect([file], tag)) for tag, files in other for file in self._sample(files))
+        return len([*islice(filter(None, own), 2)]) > 1
 
     def decide_root(self) -> None:
         """Give pages without a language the language of their texts where other pages are their translations."""
@@ -153,11 +195,11 @@ class _Evidence:
                 right = min(same, key=len, default=other)  # `en` before `en-GB`
                 original = next((file for file in copies if languages[file] == right), copies[0])
                 for file in copies:
-                    if languages[file] not in ("", right):
+                    # British English is no copy of American English.
+                    if primary_language(languages[file]) not in ("", primary_language(right)):
                         found.setdefault(right, {}).setdefault(languages[file], []).append(file)
-                        # British English may differ from American where it is not equal.
-                        if file != original and primary_language(languages[file]) != primary_language(right):
-                            self.sources[file] = replace(self.sources[file], copied=original)
+                        copied = original if file != original else ""
+                        self.sources[file] = replace(self.sources[file], copied=copied)
         for right, copies_by_tag in found.items():
             files = [*chain.from_iterable(copies_by_tag.values())]
             self._change(files, right)
@@ -248,6 +290,11 @@ class _Evidence:
         return [own for own in found if len({self.sources[file].language for file in own}) > 1]
 
 
+def _lacks(files: Sequence[str], names: Collection[str]) -> bool:
+    """Return whether most files, without their languages, have none of the names."""
+    return 2 * sum(path_without_language(file) in names for file in files) < len(files)
+
+
 def _are_english(texts: Iterable[str]) -> bool:
     text = "\n".join(texts)
     return len(re.findall(_ENGLISH, text)) >= _ENGLISH_SHARE * len(text.split())
@@ -263,15 +310,16 @@ def _middle(text: str, size: int) -> str:
     return text[start : start + size]
 
 
-def _place(source: "Source") -> tuple[str, str]:
+def _place(source: "Source") -> Place:
     """Return the language in a document's name or folders, and the name; a folder of a country has no language."""
-    *folders, _ = source.file.split("/")
+    *folders, name = source.file.split("/")
     for folder in reversed(folders):
         if source.language and find_folder_language(folder, "") == source.language:
-            return source.language, f"{folder}/"
+            return source.language, f"{folder}/", is_word(folder.removesuffix(".html"))
         if not source.language and find_country_language(folder) and not find_folder_language(folder, ""):
-            return "", f"{folder}/"
-    return source.language, source.language and f"name ending in {source.language}"
+            return "", f"{folder}/", False
+    stem = unpacked(name).rpartition(".")[0]
+    return source.language, source.language and f"name ending in {written_tag(stem)}", is_word(stem)
 
 
 def _are_alike(tag: str, seen: str) -> bool:

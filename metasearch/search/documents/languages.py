@@ -25,6 +25,8 @@ _DOCUSAURUS = re.compile(r"(?<![^/])i18n/([^/]+)/docusaurus-plugin-content-(docs
 """Folder of translations of Docusaurus; the pages of the default language are in `docs/`."""
 _OTHER_CODES = {"uk": "gb"}
 """Code that is used for a country → the country's own."""
+_ENGLISH = ("C", "c")
+"""Folders of the locale C, in which GNOME's manuals are in English."""
 _COUNTRIES = ("cn", "cz", "dk", "gr", "jp", "kr", "tw", "ua", "vn")
 """Countries that the ends of names mean, as in `README_CN`."""
 _NAMES_BY_TAG = {
@@ -55,12 +57,7 @@ _LEAST_DETECTED = 10
 def find_folder_language(name: str, around: str) -> str:
     """Return the language in a folder's name, a tag or a tag at its end (`pages.zh_TW`), else the one `around` it."""
     name = name.removesuffix(_PAGES)
-    return _read_folder(name) or find_language(name, around)
-
-
-def _read_folder(name: str) -> str:
-    """Return the tag that a folder's name is; `C` is the locale of GNOME's manuals in English."""
-    return "en" if name in ("C", "c") else _read_tag(name)
+    return "en" if name in _ENGLISH and not around else _read_tag(name) or find_language(name, around)
 
 
 def find_language(stem: str, folder: str) -> str:
@@ -74,7 +71,7 @@ def find_language(stem: str, folder: str) -> str:
 
 
 def _own_tag(stem: str, folder: str) -> str:
-    tag, start = _find_tag(stem)
+    tag, start = _find_tag(stem, words=not folder)
     after_dot = stem[max(start - 1, 0) :][:1] == "." and tag not in _PROGRAMS
     return tag if not folder or "-" in tag or after_dot else ""
 
@@ -85,13 +82,30 @@ def find_path_language(file: str) -> str:
     return find_language(name.rpartition(".")[0], _folders_without_language(folders, None)[1])
 
 
-def _find_tag(stem: str) -> tuple[str, int]:
+def is_word(name: str) -> bool:
+    """Return whether a name tells a language by a word, such as `guide_german`, by capitals, or by a country."""
+    return name in _ENGLISH or _find_tag(name)[0] != _find_tag(name, words=False)[0]
+
+
+def written_tag(name: str) -> str:
+    """Return the end of a name that tells its language, as it is written: `.de` of `faq.de`."""
+    return name[max(_find_tag(name)[1] - 1, 0) :]
+
+
+def _find_tag(stem: str, words: bool = True) -> tuple[str, int]:
     for start in (0, *(mark.end() for mark in re.finditer("[._-]", stem))):
         end = stem[start:]
-        tag = find_country_language(end) if start and end.lower() in _COUNTRIES else _read_tag(end)
+        tag = (_read_word(end, start > 0) if words else "") or _read_tag(end)
         if tag and not (start and tag in _WORDS):
             return tag, start
     return "", 0
+
+
+def _read_word(text: str, is_end: bool) -> str:
+    """Return the tag that a word, a country or capitals mean."""
+    if text.lower() in _COUNTRIES and (is_end or text.isupper()):
+        return find_country_language(text)
+    return _OTHER_NAMES.get(text.lower()) or (_read_tag(text.lower()) if len(text) == 2 and text.isupper() else "")
 
 
 def path_without_language(file: str, language: str | None = None) -> str:
@@ -114,7 +128,7 @@ def path_without_language(file: str, language: str | None = None) -> str:
     bare, inside = _folders_without_language(folders, language)
     own = find_language(stem, inside)
     if own != inside and means_language("", own, language):
-        stem = stem[: max(_find_tag(stem)[1] - 1, 0)]
+        stem = stem[: max(_find_tag(stem, words=not inside)[1] - 1, 0)]
         slash += "*/" * bool(_AROUND.search(bare + slash))
     return f"{bare}{slash}{stem}.{suffix}"
 
@@ -125,11 +139,11 @@ def _folders_without_language(folders: str, language: str | None) -> tuple[str, 
     inside, bare = "", []
     for folder in folders.split("/"):
         name = folder.removesuffix(_PAGES)
-        tag = _read_folder(name) or _own_tag(name, inside)
+        tag = "en" if name in _ENGLISH and not inside else _read_tag(name) or _own_tag(name, inside)
         means = bool(tag) if language is None else means_language(name, tag, language)
-        inside = tag if means else inside
-        if means and (stem := name[: max(_find_tag(name)[1] - 1, 0)]):
+        if means and (stem := name[: max(_find_tag(name, words=not inside)[1] - 1, 0)]):
             bare.append(stem + folder[len(name) :])
+        inside = tag if means else inside
         bare.append("*" if means else folder)
     return "/".join(bare), inside
 
@@ -265,9 +279,7 @@ def _read_tag(text: str) -> str:
     """Return the tag that a name is, also as in `sr@latin`, `ca@valencia` and `ja_JP.UTF-8`."""
     before, _, modifier = text.partition("@")
     before = _CODESET.sub("", before)
-    if len(before) == 2 and before.isupper():
-        before = before.lower()
-    tag = _OTHER_NAMES.get(before.lower()) or parse_name(before, common=True)
+    tag = parse_name(before, common=True)
     if not modifier or not tag:
         return "" if modifier else tag
     subtag = _MODIFIERS.get(modifier.lower(), modifier)

@@ -38,6 +38,8 @@ GROUP = "group"
 """Field of rows that a page and its translations share."""
 NO_TEXT = "documents without text"
 NO_CONTENT = "pages without content, whose whole text most pages share"
+_LEAST = 30
+"""Letters of a part of a page, at least, whose `lang` is compared with its text."""
 _OTHER_LANG = "passages that look like the language of their page, not of their lang attribute"
 _SOURCES = "_sources"
 _MENUS = ("summary.md", "_summary.md", "_sidebar.md", "_navbar.md")
@@ -342,7 +344,8 @@ def passages(source: Source, settings: Settings, notes: Notes, pages: Pages | No
 def _language(section: Section, text: str, source: Source, settings: Settings, notes: Notes) -> str:
     own, *others = (source.replaced.get(tag, tag) for tag in (section.language, source.language, section.around))
     others = [*filter(is_known, (*others, settings.language or ""))]
-    if source.format.name == "html" and is_known(own) and others and _looks_like(others[0], own, text):
+    rest = text.removeprefix(f"{section.title}\n")  # the title is in the language of the page
+    if source.format.name == "html" and is_known(own) and others and _looks_like(others[0], own, rest):
         notes.counts[_OTHER_LANG] += 1
         own = others[0]
     stated = own if is_known(own) else next(iter(others), "")
@@ -362,7 +365,9 @@ def _language(section: Section, text: str, source: Source, settings: Settings, n
 def _looks_like(language: str, own: str, text: str) -> bool:
     """Return whether a text looks like a language rather than its own, which word processors state by mistake."""
     tags = primary_language(language), primary_language(own)
-    return tags[0] != tags[1] and {*tags} <= detectable() and _between(*sorted(tags))(text) == tags[0]
+    if tags[0] == tags[1] or sum(map(str.isalpha, text)) < _LEAST or re.search("-[A-Z][a-z]{3}", own):
+        return False  # detection knows no other scripts, such as Latin letters for Greek
+    return {*tags} <= detectable() and _between(*sorted(tags))(text) == tags[0]
 
 
 @cache

@@ -70,11 +70,17 @@ def of_passages(folder):
         ),
         ({"": "de", "en": "en"}, {"": "de", "en": "en"}, True),
         ({"": "de", "de": "de"}, {"": "", "de": "de"}, True),
-        ({"": "de", "de_AT": "de", "en": "en"}, {"": "de", "de_AT": "de", "en": "en"}, True),
+        ({"": "de", "de_AT": "de", "en": "en"}, {"": "de", "de_AT": "de-AT", "en": "en"}, True),
         ({"docs": "en", "docs/translations/de": "de"}, {"docs": "en", "docs/translations/de": "de"}, True),
         ({"English": "en", "german": "de", "FR": "fr"}, {"English": "en", "german": "de", "FR": "fr"}, True),
         ({"C": "en", "de": "de"}, {"C": "en", "de": "de"}, True),
-        ({"sdk/c": "de", "de": "de"}, {"sdk/c": "de", "de": "de"}, False),
+        # The language C, engineers, a school, and offices.
+        ({"sdk/c": "de", "de": "de"}, {"sdk/c": "", "de": "de"}, False),
+        ({"C": "en", "cs": "en", "pl": "en"}, {"C": "", "cs": "", "pl": ""}, False),
+        ({"eng": "en", "hr": "en", "it": "en"}, {"eng": "", "hr": "", "it": ""}, False),
+        ({"english": "en", "german": "en", "maths": "en"}, {"english": "", "german": "", "maths": ""}, False),
+        ({"de": "de", "us": "en", "au": "en"}, {"de": "de", "us": "", "au": ""}, False),
+        ({"en/c": "en", "de/c": "de"}, {"en/c": "en", "de/c": "de"}, True),
         ({"en": "en", "KR": "ko"}, {"en": "en", "KR": "ko"}, True),
         ({"docs": "en", "hr": "en"}, {"docs": "", "hr": ""}, False),
     ],
@@ -232,6 +238,7 @@ def test_front_matter_names_translations(tmp_path):
     [
         ("el", '<p lang="en-US">{el}<p>{el}<blockquote lang="fr">{fr}</blockquote>'),
         ("", '<html lang="el"><p lang="EN-US">{el}<p>{el}<blockquote lang="fr">{fr}</blockquote>'),
+        ("", '<html lang="el"><title>{el}</title><p lang="en">{el}<p>{el}<blockquote lang="fr">{fr}</blockquote>'),
         ("", '<body lang="EN-US"><p>{el}<p>{el}<blockquote lang="fr">{fr}</blockquote>'),
     ],
 )
