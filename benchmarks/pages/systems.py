@@ -100,12 +100,16 @@ def by_passage(searcher: Searcher, files: Sequence[Path], queries: Sequence[str]
 
 
 def search(searcher: Searcher, files: Sequence[Path], queries: Sequence[str], top: int = 20) -> Scores:
-    """Return the reciprocal ranks of the pages that a search finds, `(Q, documents)`; -1 for all others."""
+    """Return the reciprocal ranks of the pages that a search finds, `(Q, documents)`; -1 for all others.
+
+    A hit with translations counts as all of them, one after the other.
+    """
     place = {path.resolve(): number for number, path in enumerate(files)}
     scores = np.full((len(queries), len(files)), -1, np.float32)
     for number, found in enumerate(searcher.search(queries, top_k=top)):
-        for rank, hit in enumerate(found):
-            column = place[searcher.path_of(hit.passage).resolve()]
+        versions = [each.passage for hit in found for each in (hit, *hit.translations)]
+        for rank, passage in enumerate(versions[:top]):
+            column = place[searcher.path_of(passage).resolve()]
             scores[number, column] = max(scores[number, column], 1 / (1 + rank))
     return scores
 
