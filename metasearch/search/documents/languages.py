@@ -88,7 +88,7 @@ def is_word(name: str) -> bool:
 
 
 def written_tag(name: str) -> str:
-    """Return the end of a name that tells its language, as it is written: `.de` of `faq.de`."""
+    """Return the end of a name that tells its language: `.de` of `faq.de`."""
     return name[max(_find_tag(name)[1] - 1, 0) :]
 
 
