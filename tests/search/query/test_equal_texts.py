@@ -164,6 +164,41 @@ def test_copies_with_other_menus_are_the_page_that_they_copy(tmp_path):
         assert not any("Next page" in place.text for place in places)
 
 
+@pytest.mark.parametrize(
+    ("name", "own", "other", "kept"),
+    [
+        (
+            "p.csv",
+            "id,text,price\n" + "".join(f"{i},{{0}} {i},{i}\n" for i in range(9)),
+            "9,{0} 9,900\n",
+            "jacket with water and a brush when it is dirty. 9",
+        ),
+        (
+            "p.md",
+            "{0}\n\n" * 9,
+            "So reinigt man das Haus mit Wasser und einer Bürste, wenn es schmutzig ist.\n",
+            "das Haus",
+        ),
+        ("p.md", "{0}\n\n" * 9, "```\nconda install\n```\n", "conda"),
+        ("p.md", "{0}\n\n" * 9 + "".join(f"{{0}} {i}\n\n" for i in range(1200)), "conda install\n", "conda"),
+    ],
+)
+def test_what_a_copy_adds_of_its_own_is_searched(name, own, other, kept, tmp_path):
+    """Rows, text in the language of its folder, code, and what stands in long pages."""
+    texts = {
+        "en": "How to clean the {0} with water and a brush when it is dirty.",
+        "de": "So reinigt man {0} mit Wasser und einer Bürste, wenn es schmutzig ist.",
+    }
+    for tag, text in texts.items():
+        for thing in ("apple", "brick", "cloud", "door"):
+            files.write(tmp_path / "pages" / tag / f"{thing}.md", 2 * (text.format(thing) + "\n\n"))
+        added = other if tag == "de" else ""
+        files.write(tmp_path / "pages" / tag / name, (own + added).format(texts["en"].format("jacket")))
+    index_documents([tmp_path / "pages"], tmp_path / "index", "tiny", device="cpu")
+    passages = open_searcher(tmp_path / "index", "cpu").store.passages_by_place()
+    assert any(kept in each.text for each in passages if each.file == f"de/{name}")
+
+
 def test_a_page_in_a_folder_of_a_language_is_a_translation_also_in_part(tmp_path):
     """The German page has four English paragraphs, as stated, and one German one."""
     things = ("lock", "door", "hinge", "window")
