@@ -60,7 +60,6 @@ _KIN = (
 )
 """Languages that detection takes for each other."""
 _UNSHOWN = re.compile(r"<(head|script|style|nav|header|footer|pre|template|svg)\b.*?</\1\s*>|<!--.*?-->", re.S | re.I)
-_CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`|<pre\b.*?</pre\s*>", re.S | re.M | re.I)
 _BLOCK = re.compile(r"</?(?:p|div|li|h[1-6]|td|br|tr|section)\b[^>]*>", re.I)
 _MARKS = re.compile(r"\A---\n.*?\n---\n|^(```|~~~).*?^\1|`[^`\n]*`|\]\([^)]*\)|<[^>]*>|\"\w+\":", re.S | re.M)
 _STATED = re.compile(
@@ -89,7 +88,7 @@ def decide(sources: Sequence["Source"], settings: Settings) -> list["Source"]:
 
 
 Place = tuple[str, str, bool]
-"""Language in a name, the name as it is shown, and whether it is a word."""
+"""Language in a name, the name in messages, and whether it is a word."""
 
 
 class _Evidence:
@@ -194,19 +193,16 @@ class _Evidence:
                 other = seen if is_known(seen) and all(map(languages.get, own)) else ""
                 same = (languages[file] for file in own if primary_language(languages[file]) == seen)
                 right = min(same, key=len, default=other)  # `en` before `en-GB`
-                original = next((file for file in copies if languages[file] == right), copies[0])
                 for file in copies:
                     # British English is no copy of American English.
                     if primary_language(languages[file]) not in ("", primary_language(right)):
                         found.setdefault(right, {}).setdefault(languages[file], []).append(file)
-                        if file != original and self._is_out_of_date(file, original, right):
-                            self.sources[file] = replace(self.sources[file], copied=original)
         for right, copies_by_tag in found.items():
             files = [*chain.from_iterable(copies_by_tag.values())]
             self._change(files, right)
             changed.update(files)
             log.warning(
-                "%s of %s have the same text as pages in another language: they look like %s, and one is shown",
+                "%s of %s have the same text as pages in another language: they look like %s, and are no translations",
                 _some(files), ", ".join(sorted(copies_by_tag)), right or "pages without a language",
             )  # fmt: skip
         for tag in sorted({*chain.from_iterable(found.values())}):
@@ -214,23 +210,6 @@ class _Evidence:
             left = [file for file in left if not _are_alike(self._stated(file) or tag, tag)]
             if left := [file for file in left if _are_alike(tag, self._detect([file], tag))]:
                 self._correct_tags(left, tag)
-
-    def _is_out_of_date(self, file: str, original: str, language: str) -> bool:
-        """Return whether a page has nothing that its original lacks but short lines and others in its language.
-
-        Rows, pages that were not read whole, and other code are never lost.
-        """
-        both = [self.sources[each] for each in (file, original)]
-        if any(each.format.holds == "rows" or each.format.name == "office" for each in both):
-            return False
-        contents = [self._content(each) for each in (file, original)]
-        packed = any(each.path.suffix == ".gz" for each in both)
-        if packed or max(each.size for each in both) > _HEAD or _code(contents[0]) != _code(contents[1]):
-            return False
-        there = {*self._text(original).splitlines()}
-        own = [line for line in self._text(file).splitlines() if line not in there and _letters(line) >= _SHORTEST]
-        detect = detector()
-        return all(_are_alike(detect(line), language) for line in own)
 
     def decide_template(self) -> None:
         """Ignore the `lang` of pages whose texts are not in English, or not in a rare language, although it says so."""
@@ -306,10 +285,6 @@ class _Evidence:
             else:
                 found.append([file])
         return [own for own in found if len({self.sources[file].language for file in own}) > 1]
-
-
-def _code(content: str) -> list[str]:
-    return [" ".join(match[0].split()) for match in _CODE.finditer(content)]
 
 
 def _lacks(files: Sequence[str], names: Collection[str]) -> bool:

@@ -68,8 +68,6 @@ class Source:
     """Whether the user named it; else it was found in a folder."""
     replaced: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Language that it states → the language that its texts are in."""
-    copied: str = field(default="", compare=False)
-    """File of the page that it copies, with nearly the same text in the same language."""
 
     @cached_property
     def digest(self) -> str:

@@ -84,8 +84,7 @@ class SourceFile:
     """A document file as it was when its passages were cut.
 
     Attributes:
-        replaced: languages that it states and those that its texts are in, as JSON, with the page that it copies under
-            an empty text; empty for none.
+        replaced: languages that it states and those that its texts are in, as JSON; empty for none.
         group: what it shares with its translations: its path without the language, or the addresses that its head
             names.
         url: address that its head names as canonical, or empty.

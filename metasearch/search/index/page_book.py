@@ -38,7 +38,7 @@ class PageBook:
     groups: Rows
 
     @classmethod
-    def of(cls, rows: Rows, starts: Rows, tags: NDArray[Any], names: Sequence[str], own: Sequence[str] = ()) -> Self:
+    def of(cls, rows: Rows, starts: Rows, tags: NDArray[Any], names: Sequence[str], own: Sequence[str]) -> Self:
         """Return the book of pages whose translations have the same name; `tags` is the language of each place.
 
         `own` is the language of each page where it is known: in a folder of a language, the version for its readers may
@@ -52,9 +52,8 @@ class PageBook:
         counts = np.zeros((len(starts), len(known)), np.int64)
         np.add.at(counts, (np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows))), codes), 1)
         languages = known[counts.argmax(1)] if len(known) else np.zeros(0, np.str_)
-        if own:
-            stated = np.array(own)[kept]
-            languages = np.where(stated == "", languages, stated)
+        stated = np.array(own, np.str_)[kept]
+        languages = np.where(stated == "", languages, stated)
         return cls(rows, np.flatnonzero(kept), starts, languages, number_groups(names, languages.tolist()))
 
     def row_places(self, pages: Sequence[tuple[str, int]], names: Sequence[str]) -> Callable[[int], PagePlace]:

@@ -204,8 +204,6 @@ class Plan:
     skipped: int = 0
     """Documents, and folders, that cannot be read; `kept` ones stay as indexed before."""
     kept: int = 0
-    _originals: dict[str, FilePlaces] = field(default_factory=dict)
-    """The documents that were added, by path: others may copy them."""
 
     def __post_init__(self) -> None:
         # Beside the index, which grows by as much.
@@ -229,13 +227,15 @@ class Plan:
             self._keep_blocks(path)
         same = self._decide()
         errors: list[str] = []
-        for source in sorted(documents, key=lambda source: bool(source.copied)):
+        for source in documents:
             file = files[source.file]
             try:
                 if isinstance(file, DataError):
                     raise file
-                unchanged = not self.again and source.file in same
-                self._add(source, file, indexed.get(source.file) if unchanged else None)
+                if file == indexed.get(source.file) and not self.again and source.file in same:
+                    self.files.append(_linked(self.store.places_by_file[source.file], source))
+                else:
+                    self._read(source, file)
             except DataError as error:
                 self._skip([source.file] if source.file in indexed else [], str(error))
                 errors += [str(error)] * source.named
@@ -266,8 +266,7 @@ class Plan:
         files = dict[str, SourceFile | DataError]()
         for number, source in enumerate(documents, 1):
             try:
-                facts = {**source.replaced, **({"": source.copied} if source.copied else {})}
-                replaced = json.dumps(facts, sort_keys=True) if facts else ""
+                replaced = json.dumps(source.replaced, sort_keys=True) if source.replaced else ""
                 file = SourceFile(source.file, source.size, source.digest, source.language, replaced)
                 if file == self.store.files.get(source.file) and not self.again:
                     self._keep_blocks(source.file)
@@ -302,18 +301,6 @@ class Plan:
         self.skipped += not indexed
         outcome = f"kept as indexed before, {len(indexed):,} documents" if indexed else "skipped"
         self.notes.add(outcome, message)
-
-    def _add(self, source: Source, file: SourceFile, before: SourceFile | None) -> None:
-        """Add a document, as it was `before` if that is equal; `DataError` if it cannot be read."""
-        if original := self._originals.get(source.copied):
-            # What differs there is out of date, or a template.
-            copy = replace(original, file=file, blocks=self.pages.blocks.get(source.file))
-            self.files.append(_linked(copy, source))
-        elif file == before:
-            self.files.append(_linked(self.store.places_by_file[source.file], source))
-        else:
-            self._read(source, file)
-        self._originals[source.file] = self.files[-1]
 
     def _read(self, source: Source, file: SourceFile) -> None:
         """Add a new or changed document; `DataError` if it cannot be read, with nothing added."""

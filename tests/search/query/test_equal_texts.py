@@ -1,7 +1,6 @@
 """Equal texts in several languages are one hit that names them all, in a folder and in databases."""
 
 import json
-import shutil
 from collections import defaultdict
 from functools import cache
 from itertools import product
@@ -137,66 +136,6 @@ def test_untranslated_copies_are_the_page_that_they_copy(tmp_path):
     originals = {places[i].file: places[own].file for i, own in enumerate(searcher.store.original_places().tolist())}
     assert originals["da/apple.html"] == originals["en/apple.html"] == "en/apple.html"
     assert {*originals.values()} == {hit.passage.file for hit in pages}
-
-
-def test_copies_with_other_menus_are_the_page_that_they_copy(tmp_path):
-    """Ten pages in English and French. The folder `de` has the English ones with a German line, and one German page."""
-    things = ("apple", "brick", "cloud", "door", "engine", "flower", "garden", "house", "island", "jacket")
-    english = "How to clean the {} with water and a brush when it is dirty. Where the {} is kept over the winter."
-    french = "Comment nettoyer {} avec de l'eau et une brosse quand il est sale. Où {} est rangé pendant l'hiver."
-    german = "So reinigt man {} mit Wasser und einer Bürste, wenn er schmutzig ist. Dort wird er aufbewahrt."
-    pages = tmp_path / "pages"
-    for thing in things:
-        files.write(pages / "C" / f"{thing}.html", f"<p>{english.format(thing, thing)}<p>Next page: {thing}")
-        files.write(pages / "fr" / f"{thing}.html", f"<p>{french.format(thing, thing)}<p>Page suivante : {thing}")
-        text = german if thing == "apple" else english
-        files.write(pages / "de" / f"{thing}.html", f"<p>{text.format(thing, thing)}<p>Nächste: {thing}")
-    index_documents([pages], tmp_path / "index", "tiny", device="cpu")
-    hits = open_searcher(tmp_path / "index", "cpu").search(["cleaning a brick"], top_k=40)[0]
-    assert sorted(hit.passage.file for hit in hits) == [f"C/{thing}.html" for thing in things]
-    languages = {hit.passage.file[2:]: {each.passage.language for each in hit.translations} for hit in hits}
-    assert languages == {f"{thing}.html": {"de", "fr"} if thing == "apple" else {"fr"} for thing in things}
-    shutil.rmtree(pages / "C")
-    for index in ("index", "new"):
-        index_documents([pages], tmp_path / index, "tiny", device="cpu")
-        places = open_searcher(tmp_path / index, "cpu").store.passages_by_place()
-        assert any("Nächste: brick" in place.text for place in places)
-        assert not any("Next page" in place.text for place in places)
-
-
-@pytest.mark.parametrize(
-    ("name", "own", "other", "kept"),
-    [
-        (
-            "p.csv",
-            "id,text,price\n" + "".join(f"{i},{{0}} {i},{i}\n" for i in range(9)),
-            "9,{0} 9,900\n",
-            "jacket with water and a brush when it is dirty. 9",
-        ),
-        (
-            "p.md",
-            "{0}\n\n" * 9,
-            "So reinigt man das Haus mit Wasser und einer Bürste, wenn es schmutzig ist.\n",
-            "das Haus",
-        ),
-        ("p.md", "{0}\n\n" * 9, "```\nconda install\n```\n", "conda"),
-        ("p.md", "{0}\n\n" * 9 + "".join(f"{{0}} {i}\n\n" for i in range(1200)), "conda install\n", "conda"),
-    ],
-)
-def test_what_a_copy_adds_of_its_own_is_searched(name, own, other, kept, tmp_path):
-    """Rows, text in the language of its folder, code, and what stands in long pages."""
-    texts = {
-        "en": "How to clean the {0} with water and a brush when it is dirty.",
-        "de": "So reinigt man {0} mit Wasser und einer Bürste, wenn es schmutzig ist.",
-    }
-    for tag, text in texts.items():
-        for thing in ("apple", "brick", "cloud", "door"):
-            files.write(tmp_path / "pages" / tag / f"{thing}.md", 2 * (text.format(thing) + "\n\n"))
-        added = other if tag == "de" else ""
-        files.write(tmp_path / "pages" / tag / name, (own + added).format(texts["en"].format("jacket")))
-    index_documents([tmp_path / "pages"], tmp_path / "index", "tiny", device="cpu")
-    passages = open_searcher(tmp_path / "index", "cpu").store.passages_by_place()
-    assert any(kept in each.text for each in passages if each.file == f"de/{name}")
 
 
 def test_a_page_in_a_folder_of_a_language_is_a_translation_also_in_part(tmp_path):
